@@ -4,7 +4,9 @@ Goal     Give the next room to the tenant with the smallest share, however many 
 Promise  No I/O: a driver answers its effects. What tenants use, and which lanes there are, is read
          once a gap, or less often where reads take long, and at once if a lease found fewer jobs
          than were asked for; in between, what this process leased since is added. Other replicas'
-         leases are seen a gap later.
+         leases are seen a gap later. Whoever found no room is tried again when the view has gained
+         room, and now and then without that: a smaller job may have come, or one of higher
+         precedence.
 Source   DRF (NSDI 2011) and Choosy (EuroSys 2013); docs/decisions/0058-the-order-of-the-queue.md.
 """
 
@@ -34,13 +36,17 @@ PAUSE: Final = 20
 """From one read to the next it takes at least so many times as long as a read."""
 LEASED_MIN: Final = 8
 """How many jobs are leased at a time where nothing is free: room may have come meanwhile."""
+RETRY_S_MIN: Final = 0.1
+RETRY_S_MAX: Final = 2.0
+"""While nothing gains room, some that found none are tried again after these times: first after the
+shortest one, then after times that double."""
 NOBODYS = UUID(int=0)
 """The token of a parked job, which nobody has leased."""
 
 
 @dataclass(frozen=True)
 class _Charge:
-    """What a job was leased for, or gave back."""
+    """What a job was leased for, without what it gave back."""
 
     at_s: float
     tenant: str
@@ -80,12 +86,15 @@ class FairQueue:
         self._known: _Known | None = None
         self._is_short = False
         """Whether the last lease found fewer jobs than were asked for."""
-        self._charges: list[_Charge] = []
-        """Of this process, since the use that was read last was summed up."""
-        self._without_room: set[Lane | str] = set()
+        self._charges: dict[UUID, _Charge] = {}
+        """By token, leases of this process since the use that was read last was summed up."""
+        self._without_room: dict[Lane | str, None] = {}
         """The lanes, or for DRF the tenants, whose jobs have found no room since the view last
-        gained any."""
+        gained any; the one that has waited longest is first."""
         self._room: OpenRoom | None = None
+        """The room of the last read, or less: what placement saw since when it found none."""
+        self._generation = -1
+        self._retry_s, self._retry_due_s = RETRY_S_MIN, 0.0
         self._nodes: tuple[tuple[str, ...], tuple[Tenant, ...], TenantNodes] | None = None
 
     def lanes(self, jobs_max: int) -> Effects[dict[Lane, int]]:
@@ -114,18 +123,24 @@ class FairQueue:
             return list(jobs)
         in_order = fair_jobs(jobs, known.nodes, self._used(known), known.capacity)
         now_s = self._clock.now()
-        self._charges += [_Charge(now_s, it.spec.tenant, demand_left(it)) for it in jobs]
+        self._charges |= {it.token: _Charge(now_s, it.spec.tenant, demand_left(it)) for it in jobs}
         return in_order
 
     def note(self, results: Sequence[JobResult]) -> None:
         """Take back the charge for tasks that were not placed, and note who found no room."""
-        now_s = self._clock.now()
         for result in results:
             job = result.job
-            if len(job.unplaced):
-                self._charges.append(_Charge(now_s, job.spec.tenant, -demand_left(job)))
+            charge = self._charges.get(job.token)
+            if charge is not None:
+                demand = charge.demand - demand_left(job)
+                self._charges[job.token] = replace(charge, demand=demand)
             if result.ending is AttemptEnd.NO_ROOM:
-                self._without_room.add(self._whose(Lane.of(job.spec)))
+                whose = self._whose(Lane.of(job.spec))
+                self._without_room.pop(whose, None)
+                self._without_room[whose] = None
+                if result.room is not None and self._room is not None:
+                    # What was taken and came back between two reads is a gain for this job.
+                    self._room = self._room.lowest(result.room)
 
     def parked_in_order(self, parked: Sequence[ParkedJob], view: View) -> Effects[list[ParkedJob]]:
         """Return parked jobs in the order in which room is to be found for them."""
@@ -147,11 +162,13 @@ class FairQueue:
         if not heads:
             self._known = None
             return None
+        asked_s = self._clock.now()
         use = yield from self._read_use()
-        room = (yield from refreshed()).open_room()
-        if self._room is None or _gained(self._room, room):
-            self._without_room.clear()
-        self._room = room
+        summed_s = asked_s - use.age_ms / 1_000
+        self._charges = {by: it for by, it in self._charges.items() if it.at_s >= summed_s}
+        view = yield from refreshed()
+        room = view.open_room()
+        self._choose_whom_to_try_again(view, room)
         names = {head.lane.tenant for head in heads}.union(use.used)
         nodes = self._nodes_of(sorted(names), use.tenants)
         now_s = self._clock.now()
@@ -167,11 +184,22 @@ class FairQueue:
         return self._known
 
     def _read_use(self) -> Effects[TenantUse]:
-        asked_s, gap_ms = self._clock.now(), self._gap_ms
-        use = yield from called("tenant_use", lambda store: store.tenant_use(age_ms_max=gap_ms))
-        summed_s = asked_s - use.age_ms / 1_000
-        self._charges = [charge for charge in self._charges if charge.at_s >= summed_s]
-        return use
+        gap_ms = self._gap_ms
+        return (yield from called("tenant_use", lambda store: store.tenant_use(age_ms_max=gap_ms)))
+
+    def _choose_whom_to_try_again(self, view: View, room: OpenRoom) -> None:
+        """Let all go that found no room if the view has gained any, or else a few, seldom."""
+        now_s, before = self._clock.now(), self._room
+        if before is None or view.generation != self._generation or _gained(before, room):
+            self._without_room.clear()
+            self._retry_s = RETRY_S_MIN
+            self._retry_due_s = now_s + self._retry_s
+        elif now_s >= self._retry_due_s:
+            for whose in list(self._without_room)[:LEASED_MIN]:
+                del self._without_room[whose]
+            self._retry_s = min(2 * self._retry_s, RETRY_S_MAX)
+            self._retry_due_s = now_s + self._retry_s
+        self._room, self._generation = room, view.generation
 
     def _may_go(self, lane: Lane) -> bool:
         return self._whose(lane) not in self._without_room
@@ -183,7 +211,7 @@ class FairQueue:
     def _used(self, known: _Known) -> Amounts:
         """Return what tenants use, and what was leased for them since: (tenants, resources)."""
         use = known.use.copy()
-        for charge in self._charges:
+        for charge in self._charges.values():
             at = known.nodes.position.get(charge.tenant)
             if at is not None:
                 use[at] += charge.demand

@@ -143,6 +143,30 @@ def test_jobs_without_room_stay_pending_and_those_behind_them_are_not_tried(
     assert 40 <= tried < 80
 
 
+@pytest.mark.parametrize("order", FAIR)
+def test_a_smaller_job_that_comes_later_is_placed_though_nothing_gains_room(
+    order: QueueOrder,
+) -> None:
+    cell = FairCell(order, replicas=1)
+    cell.run([a_spec(MACHINES, cpu_milli=3_000, duration_ms=10**9)], seconds=5)
+    ((large,),) = cell.run([a_spec(tenant="a", cpu_milli=2_000)], seconds=60)
+    (small,) = cell.run(jobs_of("a", 1), seconds=5)
+
+    assert 0 == cell.begun([large])
+    assert 1 == cell.begun(small)
+
+
+@pytest.mark.parametrize("order", FAIR)
+def test_jobs_without_room_are_tried_now_and_then_but_seldom(order: QueueOrder) -> None:
+    cell = FairCell(order, replicas=1)
+    cell.run([a_spec(MACHINES, cpu_milli=3_000, duration_ms=10**9)], seconds=5)
+    ((large,),) = cell.run([a_spec(tenant="a", cpu_milli=2_000)], seconds=60)
+    job = cell.store.job(large)
+
+    assert job is not None
+    assert 15 <= job.attempts <= 45
+
+
 def test_replicas_of_a_kind_have_one_order() -> None:
     cell = FairCell(QueueOrder.DRF, replicas=1)
     cell.run(seconds=5)
