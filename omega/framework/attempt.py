@@ -23,7 +23,12 @@ from omega.errors import InvariantBroken
 from omega.framework.effects import Effects, called, committed, placed_at_random, refreshed, thought
 from omega.framework.job_attempt import JobAttempt, JobResult, with_grants
 from omega.framework.rng import rng_for, seed_of
-from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
+from omega.framework.scheduler import (
+    NO_DECISION_TIME,
+    DecisionTime,
+    Scheduler,
+    has_its_own_order,
+)
 from omega.limits import LIMITS, Limits
 from omega.model.arrays import Ids, Index, holds, positions
 from omega.model.claims import Claims, Granularity, Transaction
@@ -73,7 +78,7 @@ class PlanningContext:
 
     def ordered(self, jobs: Sequence[LeasedJob], view: View) -> Sequence[LeasedJob]:
         """Return the jobs in the order in which they are to be placed."""
-        if self.keeps_order and not self.scheduler.has_its_own_order:
+        if self.keeps_order and not has_its_own_order(self.scheduler):
             return jobs
         return self.scheduler.order(jobs, view)
 

@@ -34,6 +34,8 @@ from omega.store.leases import ParkedJob
 
 PAUSE: Final = 20
 """From one read to the next it takes at least so many times as long as a read."""
+LEFT_TO_OTHERS_S: Final = 1.0
+"""For how long room is left to a poorer tenant's jobs of another kind."""
 LEASED_MIN: Final = 8
 """How many jobs are leased at a time where nothing is free: room may have come meanwhile."""
 RETRY_S_MIN: Final = 0.1
@@ -59,8 +61,10 @@ class _Known:
 
     due_s: float
     """When it is to be read again."""
-    lane: tuple[Lane, ...]
+    heads: Sequence[LaneHead]
+    """Of this kind, and of others that have a fair order ..."""
     lanes: Lanes
+    """... and as arrays."""
     nodes: TenantNodes
     use: Amounts
     """(tenants, resources)"""
@@ -68,6 +72,8 @@ class _Known:
     """(resources,) of the machines that take claims."""
     jobs_with_room: int
     """How many jobs there is room for at most, if all are as small as the smallest head."""
+    has_room: Mapping[tuple[str, Lane], bool]
+    """Of lanes of other kinds without constraints, whether a machine has room for a task."""
 
 
 class FairQueue:
@@ -91,6 +97,8 @@ class FairQueue:
         self._without_room: dict[Lane | str, None] = {}
         """The lanes, or for DRF the tenants, whose jobs have found no room since the view last
         gained any; the one that has waited longest is first."""
+        self._others: dict[tuple[str, Lane], tuple[float, int]] = {}
+        """Since when lanes of other kinds could have taken room, and what their tenants used."""
         self._room: OpenRoom | None = None
         """The room of the last read, or less: what placement saw since when it found none."""
         self._generation = -1
@@ -107,13 +115,12 @@ class FairQueue:
         if not self._evicts:
             # More could not be placed; and what is leased now is decided by what is known now.
             jobs_max = min(jobs_max, max(LEASED_MIN, known.jobs_with_room))
-        lanes = replace(known.lanes, pending=np.full(len(known.lane), jobs_max, dtype=np.int64))
-        may_go = np.array([self._may_go(lane) for lane in known.lane], dtype=np.bool_)
-        order = fair_order(
-            lanes, known.nodes, self._used(known), known.capacity, jobs_max, eligible=may_go
-        )
-        counts = zip(known.lane, order.count.tolist(), strict=True)
-        return {lane: count for lane, count in counts if count}
+        lanes = replace(known.lanes, pending=np.full(len(known.heads), jobs_max, dtype=np.int64))
+        use = self._used(known)
+        may_go = np.array([self._may_go(known, it, use) for it in known.heads], dtype=np.bool_)
+        order = fair_order(lanes, known.nodes, use, known.capacity, jobs_max, eligible=may_go)
+        counts = zip(known.heads, order.count.tolist(), strict=True)
+        return {it.lane: count for it, count in counts if count and it.scheduler == self._kind}
 
     def took(self, asked: Mapping[Lane, int], jobs: Sequence[LeasedJob]) -> list[LeasedJob]:
         """Return leased jobs in the order in which they are to be placed, and charge for them."""
@@ -159,7 +166,7 @@ class FairQueue:
         self._is_short = False
         kind, began_s = self._kind, self._clock.now()
         heads = yield from called("lanes", lambda store: store.lanes(kind))
-        if not heads:
+        if not any(head.scheduler == kind for head in heads):
             self._known = None
             return None
         asked_s = self._clock.now()
@@ -174,12 +181,13 @@ class FairQueue:
         now_s = self._clock.now()
         self._known = _Known(
             due_s=now_s + max(self._gap_ms / 1_000, PAUSE * (now_s - began_s)),
-            lane=tuple(head.lane for head in heads),
+            heads=heads,
             lanes=_lanes(heads, nodes),
             nodes=nodes,
             use=_rows(nodes, use),
             capacity=_capacity(room),
             jobs_with_room=_jobs_with_room(heads, room),
+            has_room=_have_room(heads, room),
         )
         return self._known
 
@@ -201,8 +209,24 @@ class FairQueue:
             self._retry_due_s = now_s + self._retry_s
         self._room, self._generation = room, view.generation
 
-    def _may_go(self, lane: Lane) -> bool:
-        return self._whose(lane) not in self._without_room
+    def _may_go(self, known: _Known, head: LaneHead, use: Amounts) -> bool:
+        """Return whether a lane takes part: of this kind, or of another that could take room.
+
+        A lane of another kind whose tenant has got no more for `LEFT_TO_OTHERS_S` is left out: its
+        scheduler is slow, or sees what cannot be seen from here.
+        """
+        if head.scheduler == self._kind:
+            return self._whose(head.lane) not in self._without_room
+        key, now_s = (head.scheduler, head.lane), self._clock.now()
+        if not known.has_room.get(key, False):
+            self._others.pop(key, None)
+            return False
+        used = int(use[known.nodes.position[head.lane.tenant]].max())
+        since_s, before = self._others.get(key, (now_s, used))
+        if used > before:
+            since_s = now_s
+        self._others[key] = (since_s, used)
+        return now_s - since_s < LEFT_TO_OTHERS_S
 
     def _whose(self, lane: Lane) -> Lane | str:
         """Return who waits if a job of this lane finds no room: the lane, or its tenant."""
@@ -248,6 +272,19 @@ def _jobs_with_room(heads: Sequence[LaneHead], room: OpenRoom) -> int:
     smallest = np.array([it.demand for it in heads], dtype=np.int64).min(axis=0)
     needs = smallest > 0
     return int((free[needs] // smallest[needs]).min(initial=LIMITS.jobs_per_submission_max))
+
+
+def _have_room(heads: Sequence[LaneHead], room: OpenRoom) -> dict[tuple[str, Lane], bool]:
+    free = one_gpu_kind(room.free)
+    known: dict[tuple[int, ...], bool] = {}
+    has_room: dict[tuple[str, Lane], bool] = {}
+    for head in heads:
+        if not head.lane.constraint_class:
+            task = tuple(-(-amount // head.tasks) for amount in head.demand)
+            if task not in known:
+                known[task] = bool((free >= np.array(task)).all(axis=1).any())
+            has_room[head.scheduler, head.lane] = known[task]
+    return has_room
 
 
 def _gained(before: OpenRoom, room: OpenRoom) -> bool:

@@ -21,6 +21,7 @@ from omega.framework.disposition import Dispose
 from omega.framework.effects import Effects, refreshed
 from omega.framework.job_attempt import JobResult
 from omega.framework.leasing import Leasing
+from omega.framework.scheduler import has_its_own_order
 from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob
 from omega.store.leases import HandBack, Parking
@@ -92,10 +93,9 @@ class JobPlanner:
     def _lease(self) -> Effects[Sequence[LeasedJob]]:
         jobs = yield from self._leasing.lease(self._jobs_to_lease)
         scheduler = self._context.scheduler
-        has_its_own_order = scheduler.has_its_own_order
         # The queue is in the default order already. Another order is applied before the jobs are
         # divided; the attempt at each part applies it again, on its own view.
-        if has_its_own_order and len(jobs) > 1:
+        if has_its_own_order(scheduler) and len(jobs) > 1:
             view = yield from refreshed()
             return scheduler.order(jobs, view)
         return jobs

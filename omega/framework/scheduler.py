@@ -103,11 +103,6 @@ class Scheduler(ABC):
         """
         return precedence(jobs)
 
-    @property
-    def has_its_own_order(self) -> bool:
-        """Whether it overrides `order`."""
-        return type(self).order is not Scheduler.order
-
     def places_at_random(self, job: LeasedJob) -> bool:
         """Return whether `place` is `draw_groups` for a job; a simulation may then compile it."""
         del job
@@ -120,3 +115,8 @@ class Scheduler(ABC):
         In the view, the claims of jobs placed earlier in the same transaction are already taken.
         For a gang (`job.lacking` > 0) return at least `job.lacking` claims, or none.
         """
+
+
+def has_its_own_order(scheduler: Scheduler) -> bool:
+    """Return whether a scheduler overrides `order`."""
+    return type(scheduler).order is not Scheduler.order

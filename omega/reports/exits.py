@@ -33,12 +33,20 @@ def in_words(it: Exit) -> str:
     if it.signal is None:
         return words
     killed = "" if it.cause is ExitCause.SIGNALLED else f", {WORDS[ExitCause.SIGNALLED]}"
-    return f"{words}{killed} by {_signal_name(it.signal)}"
+    return f"{words}{killed} by {signal_name(it.signal)}"
 
 
 def sentence_of(it: Exit) -> str:
     """Return why a program ended, with what its agent said of it."""
     return f"{in_words(it)}: {it.detail}" if it.detail else in_words(it)
+
+
+def signal_name(number: int) -> str:
+    """Return what people call a signal."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"
 
 
 def exit_counts(exits: Sequence[PastExit]) -> Mapping[str, int]:
@@ -60,10 +68,3 @@ def exit_row(it: PastExit) -> dict[str, object]:
         "restarts": it.exit.restarts,
         "detail": it.exit.detail,
     }
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a real-time signal
-        return f"signal {number}"

@@ -21,11 +21,14 @@ from omega.store.holdings import Amounts
 class LaneHead:
     """The job that is first in a lane, of those that may be leased now."""
 
+    scheduler: str
     lane: Lane
     job: int
     precedence: int
     demand: Amounts
     """What its unplaced tasks need: about, if its groups differ and some tasks have places."""
+    tasks: int
+    """How many these are."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +55,17 @@ class LaneStore(Protocol):
     """The reads of a fair order, and the agreement of replicas on one."""
 
     def lanes(self, scheduler: str) -> list[LaneHead]:
-        """Return the heads of the lanes of a kind, by tenant and class.
+        """Return the heads of the lanes of a kind, and of all kinds that have a fair order.
 
-        There are at most `LIMITS.lanes_max`; a lane without a job that may be leased now is left
-        out.
+        They are by kind, tenant and class, and at most `LIMITS.lanes_max` of each kind; a lane
+        without a job that may be leased now is left out.
         """
         ...
 
     def tenant_use(self, *, age_ms_max: int) -> TenantUse:
         """Return what each tenant uses, as a sum that is younger than that, or is made now.
 
-        In Postgres it may be twenty times as old as it took to make it.
+        In Postgres it may be twenty times as old as it took to make it, unless `age_ms_max` is 0.
         """
         ...
 
@@ -104,25 +107,5 @@ class TenantReader(Protocol):
 
         Of a job with several groups it is assumed that the same part of each has no place. There
         are at most `LIMITS.lanes_max` rows: those of most tasks.
-        """
-        ...
-
-
-class TenantStore(Protocol):
-    """The owner's calls for tenants."""
-
-    def set_tenant(self, tenant: Tenant) -> None:
-        """Set a tenant's weight and parent; every lease from then on goes by them, after a while.
-
-        Raises BadInput for a parent that was not set, or is a descendant, for a weight that is
-        not from 1 to `LIMITS.tenant_weight_max`, and for more than `LIMITS.tenant_depth_max`
-        levels.
-        """
-        ...
-
-    def remove_tenant(self, name: str) -> bool:
-        """Forget a tenant's weight and parent; return False if none were set.
-
-        Raises BadInput for a tenant that is the parent of others.
         """
         ...

@@ -22,11 +22,12 @@ from omega.model.occupants import Occupants, Yielding
 from omega.model.outcomes import Outcome
 from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
+from omega.ordering.tenants import Tenant
 from omega.store.agents import AgentStore, ExitReader
 from omega.store.elastic import HelperStore
 from omega.store.holdings import Holdings, IdleJob
 from omega.store.inquiries import LineReader
-from omega.store.lanes import LaneStore, TenantReader, TenantStore
+from omega.store.lanes import LaneStore, TenantReader
 from omega.store.leases import JobLeases
 from omega.store.planned import PlannedJob, PlannedOutcome
 from omega.store.rounds import RoundReader, RoundStore
@@ -332,7 +333,7 @@ class ReaderStore(
         ...
 
 
-class OwnerStore(ReaderStore, ForcedEvictionStore, TenantStore, Protocol):
+class OwnerStore(ReaderStore, ForcedEvictionStore, Protocol):
     """The calls of the cell's owner: reads, and changes of machines and quotas."""
 
     def add_machines(self, machines: Machines) -> Ids:
@@ -380,6 +381,14 @@ class OwnerStore(ReaderStore, ForcedEvictionStore, TenantStore, Protocol):
 
     def remove_quota(self, scope: QuotaScope, name: str) -> bool:
         """Remove a quota; return False if there was none."""
+        ...
+
+    def set_tenant(self, tenant: Tenant) -> None:
+        """Set a tenant's weight and parent. Raises BadInput if tenants would make no tree."""
+        ...
+
+    def remove_tenant(self, name: str) -> bool:
+        """Forget a tenant's settings; return False if there were none. Parents are BadInput."""
         ...
 
 

@@ -66,8 +66,8 @@ class LaneContract(Contract):
         )
 
         assert [
-            LaneHead(Lane("a"), first, 1, (1_000, 0, 0, 2 * GPU_SLICES)),
-            LaneHead(Lane("b"), late, 5, (6_000, 21, 0, 0)),
+            LaneHead("batch", Lane("a"), first, 1, (1_000, 0, 0, 2 * GPU_SLICES), 1),
+            LaneHead("batch", Lane("b"), late, 5, (6_000, 21, 0, 0), 3),
         ] == store.lanes("batch")
 
     def test_jobs_with_the_same_constraints_are_in_one_lane(self, store: Store) -> None:
@@ -87,7 +87,17 @@ class LaneContract(Contract):
         store.hand_back([HandBack(job.id, job.token, 0, progressed=True)])
         (head,) = store.lanes("batch")
 
-        assert (3_000, 0, 0, 0) == head.demand
+        assert ((3_000, 0, 0, 0), 3) == (head.demand, head.tasks)
+
+    def test_the_lanes_of_other_kinds_are_read_if_their_order_is_fair(self, store: Store) -> None:
+        for kind in ("service", "batch", "elastic"):
+            store.submit([a_spec(scheduler=kind)])
+        store.agree_on_order("batch", "0", QueueOrder.FIFO, lease_ms=LONG_MS)
+        store.agree_on_order("elastic", "0", QueueOrder.DRF, lease_ms=OVER_AT_ONCE_MS)
+        store.agree_on_order("service", "0", QueueOrder.CHOOSY, lease_ms=LONG_MS)
+
+        assert ["elastic", "service"] == [head.scheduler for head in store.lanes("elastic")]
+        assert ["service"] == [head.scheduler for head in store.lanes("service")]
 
     def test_a_job_that_may_not_be_leased_yet_is_no_head(self, store: Store) -> None:
         delayed, there = store.submit([a_spec(tenant="a"), a_spec(tenant="a")])

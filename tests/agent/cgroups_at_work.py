@@ -55,6 +55,8 @@ def test_cgroups_on_a_kernel_of_their_own(tmp_path: Path) -> None:
         check=False,
     )
     print(ran.stdout)  # noqa: T201 - for whoever asks by -s, and for a failure
+    if "ptrace set fp regs failed" in ran.stdout:
+        pytest.skip("this processor has registers that linux.uml does not know, such as AMX")
 
     assert "tests ended with code 0" in ran.stdout
     assert re.search(r"\d\d passed", ran.stdout)

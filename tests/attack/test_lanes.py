@@ -97,7 +97,7 @@ def test_a_job_as_large_as_a_job_may_be_leaves_lanes_readable(
 ) -> None:
     most = 2**31 - 1
     (job,) = submit_jobs(submitter, a_job(a_group(tasks=100_000, cpu_milli=most, memory_mib=most)))
-    ((_, _, head, _, demand),) = call(scheduler, "read_lanes", "batch")
+    ((_, _, _, head, _, demand, _),) = call(scheduler, "read_lanes", "batch")
 
     assert (head, 100_000 * most) == (job, demand[0])
 

@@ -132,6 +132,31 @@ def test_jobs_that_few_machines_take_do_not_hold_up_others_in_choosy() -> None:
 
 
 @pytest.mark.parametrize("order", FAIR)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_tenant_of_one_kind_has_its_share_beside_tenants_of_two(
+    order: QueueOrder, seed: int
+) -> None:
+    cell = FairCell(order, seed=seed)
+    for replica in ("0", "1", "2"):
+        service = ServiceScheduler()
+        service.preempts = False
+        cell.start(service, order, replica)
+    both = [[*jobs_of(who, 300), *jobs_of(who, 300, scheduler="service")] for who in "ab"]
+    cell.run(*both, seconds=31)
+    cell.run(jobs_of("c", 300), seconds=65)
+
+    assert {"a": 13, "b": 13, "c": 13} == pytest.approx(dict(cell.cores()), abs=2)
+
+
+def test_room_is_not_kept_for_long_for_a_kind_that_does_not_take_it() -> None:
+    cell = FairCell(QueueOrder.DRF, replicas=1)
+    cell.store.agree_on_order("service", "gone", QueueOrder.DRF, lease_ms=10**6)
+    cell.run(jobs_of("a", 300), jobs_of("b", 300, scheduler="service"), seconds=15)
+
+    assert {"a": 40} == dict(cell.cores())
+
+
+@pytest.mark.parametrize("order", FAIR)
 def test_jobs_without_room_stay_pending_and_those_behind_them_are_not_tried(
     order: QueueOrder,
 ) -> None:

@@ -20,7 +20,7 @@ from omega.clock import Clock
 from omega.errors import StoreUnavailable
 from omega.events import AgentWarned, ProgramEnded, Sink, StoreCallFailed
 from omega.framework.effects import Effects, Wait
-from omega.model.arrays import holds
+from omega.model.arrays import Amounts, holds
 from omega.model.exits import Exit, ExitCause, TaskExit
 from omega.model.programs import Check
 from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason
@@ -321,17 +321,28 @@ class Agent:
             (t for t in tasks if t.phase is Phase.WAITING and t.is_described),
             key=lambda task: (task.key.started_ms, task.key),
         )
-        started = 0
+        if not waiting:
+            return False
+        room, started = self._room(), 0
         stopping = {task.key.of_job for task in tasks if task.runs}
         for task in waiting:
             if started == STARTS_PER_STEP or not self._has_lease():
                 break
             needed = 0 if task.holds_room else task.amounts
-            has_room = holds(self._held + needed <= self._machine.capacity)
+            has_room = holds(self._held + needed <= room)
             if task.start_due_s <= now_s and has_room and task.key.of_job not in stopping:
                 self._start(task)
                 started += 1
         return bool(started)
+
+    def _room(self) -> Amounts:
+        """Return what tasks may hold at a time, (kinds,).
+
+        An operator may have said that the machine has more than its agent offers.
+        """
+        live = (task.amounts for task in self._tasks.values() if task.is_live)
+        offered = self._machine.capacity
+        return np.maximum(offered, sum(live, start=np.zeros_like(offered)))
 
     def _start(self, task: AgentTask) -> None:
         """Start a task; its record comes first, so that no program runs that nothing tells of."""

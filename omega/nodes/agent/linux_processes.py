@@ -1,6 +1,6 @@
 """Processes of a Linux machine: who belongs to whom, what they use, and signals to them.
 
-Goal     Find all processes of a task, also those that left its session, in one read of /proc.
+Goal     Read of a process all that tells whether it is a task's, in one read of /proc.
 Promise  A process is a pid and the tick at which it started: a pid that is used again is another
          process, and gets no signal that was meant for the first. No function raises for a
          process that has ended.
@@ -18,10 +18,10 @@ from typing import Final
 
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 STAT_BYTES_MAX: Final = 4096
+KERNEL_THREAD: Final = 0x00200000
+"""The flag of the kernel's own threads, PF_KTHREAD."""
 ENVIRON_BYTES_MAX: Final = 4 * 2**20
 """How far the environment of a process is read."""
-LISTINGS_MAX: Final = 50
-"""How often one look lists the processes while others are forked."""
 DEAD: Final = frozenset({"Z", "X", "x"})
 """States of processes that run no more: somebody only has to ask how they ended."""
 
@@ -37,6 +37,8 @@ class LinuxProcess:
     ticks: int
     """When it started, in ticks since the boot."""
     rss_bytes: int
+    is_kernel: bool = False
+    """Whether it is a thread of the kernel."""
 
     @property
     def is_alive(self) -> bool:
@@ -46,7 +48,7 @@ class LinuxProcess:
 
 def process_of(pid: int) -> LinuxProcess | None:
     """Return the process that has this pid now."""
-    stat = _read(f"/proc/{pid}/stat", STAT_BYTES_MAX)
+    stat = read_proc(f"/proc/{pid}/stat", STAT_BYTES_MAX)
     # The name stands in brackets and may hold brackets, blanks and line ends.
     _, _, after = stat.rpartition(b")")
     words = after.split()
@@ -59,26 +61,8 @@ def process_of(pid: int) -> LinuxProcess | None:
         session=int(words[3]),
         ticks=int(words[19]),
         rss_bytes=int(words[21]) * PAGE_BYTES,
+        is_kernel=bool(int(words[6]) & KERNEL_THREAD),
     )
-
-
-def all_processes() -> dict[int, LinuxProcess]:
-    """Return all processes of the machine by pid, also those that only wait to be reaped.
-
-    One listing is not enough: a process of it may fork and end before it is read, and its child is
-    in no listing then. Once all pids of a listing have been read, every process that runs has been,
-    or its parent ran when it was read.
-    """
-    processes: dict[int, LinuxProcess] = {}
-    seen: set[int] = set()
-    for _ in range(LISTINGS_MAX):
-        new = {int(name) for name in os.listdir("/proc") if name.isdigit()} - seen
-        if not new:
-            break
-        seen |= new
-        found = map(process_of, sorted(new))
-        processes.update((process.pid, process) for process in found if process is not None)
-    return processes
 
 
 def environment_of(pid: int) -> frozenset[bytes]:
@@ -86,7 +70,7 @@ def environment_of(pid: int) -> frozenset[bytes]:
 
     A process is without them for a moment while it executes another program.
     """
-    return frozenset(_read(f"/proc/{pid}/environ", ENVIRON_BYTES_MAX).split(b"\0")) - {b""}
+    return frozenset(read_proc(f"/proc/{pid}/environ", ENVIRON_BYTES_MAX).split(b"\0")) - {b""}
 
 
 @cache
@@ -108,7 +92,8 @@ def send(process: LinuxProcess, number: signal.Signals) -> None:
             os.close(descriptor)
 
 
-def _read(path: str, bytes_max: int) -> bytes:
+def read_proc(path: str, bytes_max: int) -> bytes:
+    """Return what the kernel shows of a process or of itself; nothing if it shows nothing."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -6,6 +6,8 @@ Promise  A task is taken in once. One without a program is left to virtual nodes
 Source   docs/decisions/0044-programs-and-agents.md.
 """
 
+from typing import Final
+
 from omega.framework.effects import Effects
 from omega.model.allocations import Allocations
 from omega.model.jobs import JobSpec
@@ -13,6 +15,10 @@ from omega.nodes.agent.agent_task import AgentTask, Phase
 from omega.nodes.agent.store_calls import addresses_of, if_running, progress_of, specs_of
 from omega.nodes.agent.task_driver import TaskKey
 from omega.nodes.calling import called, parts_for_calls
+
+SPECS_KEPT: Final = 16
+"""Of so many jobs without a task here the agent still knows what they are: in a job of short tasks
+that run in waves, the next one may come at once."""
 
 
 class Placements:
@@ -23,7 +29,7 @@ class Placements:
         self._machine = machine
         self._tasks = tasks
         self._specs: dict[int, JobSpec] = {}
-        """By job, for those with tasks here."""
+        """By job, for those with tasks here, and for some that had."""
         self._revision = -1
         self._mark = 0  # everything that is live, the first time
 
@@ -51,9 +57,14 @@ class Placements:
         lost = yield from self._lost()
         yield from self._accept(found.only(found.machine == machine))
         self._mark, self._revision = next_mark, revision
-        jobs = {key.job for key in self._tasks}
-        self._specs = {job: spec for job, spec in self._specs.items() if job in jobs}
+        self._forget_jobs()
         return lost
+
+    def _forget_jobs(self) -> None:
+        """Drop what is known of jobs without tasks here, if they are many."""
+        jobs = {key.job for key in self._tasks}
+        if len(self._specs.keys() - jobs) > SPECS_KEPT:
+            self._specs = {job: spec for job, spec in self._specs.items() if job in jobs}
 
     def _lost(self) -> Effects[list[AgentTask]]:
         """Return the tasks of which the store has no allocation any more."""

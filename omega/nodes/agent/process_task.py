@@ -17,6 +17,7 @@ from omega.nodes.agent.shells import status_of
 from omega.nodes.agent.task_cgroup import TaskCgroup
 from omega.nodes.agent.task_folder import Launched, Shell, TaskFolder
 from omega.nodes.agent.trees import Root
+from omega.reports.exits import signal_name
 
 WHY_UNABLE: Final = {
     UNABLE: "nothing could be written to the task's folder",
@@ -83,14 +84,26 @@ class ProcessTask:
         if code is not None:
             return exit_of_code(code, restarts)
         if killed is not None:
-            by_whom = "" if self.killing else "the shell that watched the program was killed"
-            return Exit(
-                cause=ExitCause.SIGNALLED, signal=-killed, restarts=restarts, detail=by_whom
-            )
+            return self._killed(-killed)
         why = "the agent ended while it started the program"
         if self.shell is not None:
             why = "the machine was restarted"
         return Exit(cause=ExitCause.LOST, restarts=restarts, detail=why)
+
+    def _killed(self, number: int) -> Exit:
+        """Return the exit of a task whose shell a signal ended: all that is left gets SIGKILL."""
+        why = ""
+        if self.shell is not None and not self.killing:
+            shell = "the shell above the program"
+            known = f"{shell} was killed by {signal_name(number)}"
+            seen = known if self.shell.is_child else f"{shell} is gone and left no exit code"
+            why = f"{seen}, so the agent ended what was left of the program"
+        return Exit(
+            cause=ExitCause.SIGNALLED,
+            signal=int(signal.SIGKILL),
+            restarts=self.launched.restarts,
+            detail=why,
+        )
 
     def _why_out_of_memory(self) -> str | None:
         memory_mib = self.launched.memory_mib

@@ -1,7 +1,8 @@
 """The shells above the tasks, seen from the agent: whether they run, and how they ended.
 
 Goal     Ask about a shell, whether it is this agent's child or an earlier agent's.
-Promise  No process that merely has its pid is taken for it.
+Promise  No process that merely has its pid is taken for it. One that somebody stopped is continued:
+         it would not see the end of its program.
 Source   waitid(2).
 """
 
@@ -15,6 +16,8 @@ from omega.nodes.agent.task_folder import Shell
 
 NOBODY: Final = -1
 """Ticks that no process has."""
+STOPPED: Final = "T"
+"""The state of a process after SIGSTOP."""
 
 
 def shell_of(pid: int) -> Shell:
@@ -36,21 +39,27 @@ def verified(shell: Shell | None, marker: bytes) -> Shell | None:
 def status_of(shell: Shell) -> int | None:
     """Return the code of a shell that has ended, or minus its signal; None if it runs.
 
-    It is not reaped: as long as it is a zombie, nobody else gets its pid.
+    It is not reaped: as long as it is a zombie, nobody else gets its pid. Of a shell that another
+    agent started nobody can say how it ended: that counts as SIGKILL.
     """
     if not shell.is_child:
-        # Another agent started it, and whoever has it now reaps it. By now a child of ours may
-        # have its pid.
+        # Whoever has it now reaps it. By now a child of ours may have its pid.
         now = process_of(shell.pid)
         runs = now is not None and now.is_alive and now.ticks == shell.ticks
+        if runs and now is not None and now.state == STOPPED:
+            send(now, signal.SIGCONT)
         return None if runs else -int(signal.SIGKILL)
+    wanted = os.WEXITED | os.WSTOPPED | os.WNOHANG | os.WNOWAIT
     try:
-        ended = os.waitid(os.P_PID, shell.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        changed = os.waitid(os.P_PID, shell.pid, wanted)
     except OSError:
         return -int(signal.SIGKILL)
-    if ended is None:
+    if changed is None:
         return None
-    return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+    if changed.si_code == os.CLD_STOPPED:
+        free_shell(shell, is_overdue=False)
+        return None
+    return changed.si_status if changed.si_code == os.CLD_EXITED else -changed.si_status
 
 
 def reap(shell: Shell) -> None:

@@ -13,18 +13,21 @@ drops the variable, all before anybody has looked once.
 import os
 import signal
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from omega.nodes.agent.linux_processes import LinuxProcess, all_processes, environment_of, send
+from omega.nodes.agent.linux_processes import LinuxProcess, environment_of, process_of, send
 from omega.nodes.agent.process_start import MARKER
+from omega.nodes.agent.process_table import Identity, ProcessTable
 from omega.nodes.agent.task_cgroup import TaskCgroup
 from omega.nodes.agent.task_folder import Shell
 
 ROUNDS_MAX: Final = 20
 """How often one call looks for processes that were forked while their parents were killed."""
+UNREAD_LOOKS_MAX: Final = 10
+"""How many looks a process may show no environment before it counts as one that has none."""
 
 
 @dataclass(frozen=True)
@@ -40,16 +43,30 @@ class Root:
         """The entry in the environment of all of a task's processes."""
         return os.fsencode(f"{MARKER}={self.folder}")
 
+    @property
+    def since(self) -> int:
+        """The tick before which nobody of its tree can have begun; 0 if that is not known.
+
+        What the folder says of a shell is within the program's reach.
+        """
+        return max(0, self.shell.ticks) if self.shell is not None and self.shell.is_child else 0
+
 
 class Trees:
     """Attributes processes to tasks."""
 
     def __init__(self) -> None:
-        self._marker: dict[tuple[int, int], bytes] = {}
+        self._table = ProcessTable()
+        self._marker: dict[Identity, bytes] = {}
+        self._unread: dict[Identity, int] = {}
+        """Of those who have shown no environment, in how many looks."""
 
-    def find(self, roots: Iterable[Root]) -> dict[Root, list[LinuxProcess]]:
+    def find(self, roots: Sequence[Root]) -> dict[Root, list[LinuxProcess]]:
         """Return the processes of some tasks that run, without their shells."""
-        processes = all_processes()
+        markers = {root.marker for root in roots}
+        theirs = {seen for seen, marker in self._marker.items() if marker in markers}
+        since = min((root.since for root in roots), default=0)
+        processes = self._table.look(since, theirs | self._unread.keys())
         self._remember(processes)
         children: dict[int, list[LinuxProcess]] = defaultdict(list)
         sessions: dict[int, list[LinuxProcess]] = defaultdict(list)
@@ -62,7 +79,8 @@ class Trees:
         for root in roots:
             first = [*marked[root.marker]]
             if root.cgroup is not None:
-                first += [processes[pid] for pid in root.cgroup.members if pid in processes]
+                members = (processes.get(pid) or process_of(pid) for pid in root.cgroup.members)
+                first += [process for process in members if process is not None]
             # The number of a session is the pid of its shell. Once the shell is reaped, the
             # number may be that of another session.
             shell = processes.get(root.shell.pid) if root.shell is not None else None
@@ -107,11 +125,18 @@ class Trees:
 
     def _remember(self, processes: Mapping[int, LinuxProcess]) -> None:
         """Read the environment of each process once."""
-        now = {(process.pid, process.ticks) for process in processes.values()}
-        self._marker = {seen: marker for seen, marker in self._marker.items() if seen in now}
+        there = self._table.identities
+        self._marker = {seen: marker for seen, marker in self._marker.items() if seen in there}
+        self._unread = {seen: looks for seen, looks in self._unread.items() if seen in there}
         prefix = os.fsencode(f"{MARKER}=")
-        for pid, ticks in now - self._marker.keys():
-            words = environment_of(pid)
-            if words:  # else once more next time: it may be executing a program just now
+        for process in processes.values():
+            seen = process.pid, process.ticks
+            if seen in self._marker:
+                continue
+            words = frozenset() if process.is_kernel else environment_of(process.pid)
+            looks = self._unread.pop(seen, 0) + 1
+            if words or process.is_kernel or looks == UNREAD_LOOKS_MAX:
                 mine = (word for word in words if word.startswith(prefix))
-                self._marker[pid, ticks] = next(mine, b"")
+                self._marker[seen] = next(mine, b"")
+            else:  # it may be executing a program just now
+                self._unread[seen] = looks

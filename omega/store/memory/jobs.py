@@ -126,17 +126,20 @@ class MemoryJobs:
             if job.spec.scheduler == scheduler and job.park_reason is not ParkReason.HELD
         ]
         mine.sort(key=lambda job: (-job.spec.precedence, job.id))
-        lane_max = jobs_max
         if by_lane:
-            lane_max = max(1, jobs_max // max(1, len({Lane.of(job.spec) for job in mine})))
-        taken: Counter[Lane] = Counter()
-        first: list[JobRecord] = []
-        for job in mine:
-            if by_lane:
-                taken[Lane.of(job.spec)] += 1
-            if not by_lane or taken[Lane.of(job.spec)] <= lane_max:
-                first.append(job)
-        return [self._as_parked(job) for job in first[:jobs_max]]
+            all_of_kind = (
+                it.spec for it in self._parked.values() if it.spec.scheduler == scheduler
+            )
+            lane_max = max(1, jobs_max // max(1, len({Lane.of(spec) for spec in all_of_kind})))
+            taken: Counter[Lane] = Counter()
+            first: list[JobRecord] = []
+            for job in mine:
+                lane = Lane.of(job.spec)
+                taken[lane] += 1
+                if taken[lane] <= lane_max:
+                    first.append(job)
+            mine = first
+        return [self._as_parked(job) for job in mine[:jobs_max]]
 
     def wake(self, jobs: Sequence[int]) -> int:
         """Move parked jobs back to pending; return how many were parked."""

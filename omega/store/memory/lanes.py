@@ -13,11 +13,12 @@ import numpy as np
 from omega.errors import BadInput
 from omega.limits import LIMITS
 from omega.model.jobs import TaskGroup
-from omega.model.lanes import QueueOrder, job_demand
+from omega.model.lanes import Lane, QueueOrder, job_demand
 from omega.model.quotas import cost
 from omega.ordering.tenants import Tenant, TenantTree
 from omega.store.holdings import RESOURCES, Amounts
 from omega.store.lanes import AnotherOrder, LaneHead, TenantUse, UnfinishedTasks
+from omega.store.memory.job_records import JobRecord
 from omega.store.memory.jobs import MemoryJobs, milliseconds
 
 
@@ -37,14 +38,13 @@ class MemoryLanes(MemoryJobs):
     """What tenants used, and when it was summed up."""
 
     def lanes(self, scheduler: str) -> list[LaneHead]:
-        """Return the heads of the lanes of a kind, by tenant and class."""
-        heads = self._lines[scheduler].heads(self._clock.now())
+        """Return the heads of the lanes of a kind, and of all kinds that have a fair order."""
+        fair = {kind for kind, order in self.queue_orders().items() if order.is_fair}
+        now_s = self._clock.now()
         return [
-            LaneHead(
-                lane, job.id, job.spec.precedence, _of_unplaced(job.spec.tasks, job.placed, it)
-            )
-            for lane, job in heads[: LIMITS.lanes_max]
-            for it in [tuple(job_demand(job.spec).tolist())]
+            _head(kind, lane, job)
+            for kind in sorted(fair | {scheduler})
+            for lane, job in self._lines[kind].heads(now_s)[: LIMITS.lanes_max]
         ]
 
     def tenant_use(self, *, age_ms_max: int) -> TenantUse:
@@ -125,5 +125,7 @@ class MemoryLanes(MemoryJobs):
         return {name: tuple(row) for name, row in zip(names, sums.tolist(), strict=True)}
 
 
-def _of_unplaced(tasks: int, placed: int, demand: Amounts) -> Amounts:
-    return tuple(amount * (tasks - placed) // tasks for amount in demand)
+def _head(kind: str, lane: Lane, job: JobRecord) -> LaneHead:
+    tasks, unplaced = job.spec.tasks, job.spec.tasks - job.placed
+    demand = (amount * unplaced // tasks for amount in job_demand(job.spec).tolist())
+    return LaneHead(kind, lane, job.id, job.spec.precedence, tuple(demand), unplaced)

@@ -20,14 +20,15 @@ class PostgresLanes:
         self._link = link
 
     def lanes(self, scheduler: str) -> list[LaneHead]:
-        """Return the heads of the lanes of a kind, by tenant and class."""
+        """Return the heads of the lanes of a kind, and of all kinds that have a fair order."""
         rows = self._link.call(
-            "SELECT tenant, constraint_class, id, precedence, demand FROM omega.read_lanes(%s)",
+            "SELECT scheduler, tenant, constraint_class, id, precedence, demand, tasks"
+            " FROM omega.read_lanes(%s)",
             (scheduler,),
         )
         return [
-            LaneHead(Lane(tenant, of_class), job, precedence, tuple(demand.tolist()))
-            for tenant, of_class, job, precedence, demand in rows
+            LaneHead(kind, Lane(tenant, of_class), job, precedence, tuple(demand.tolist()), tasks)
+            for kind, tenant, of_class, job, precedence, demand, tasks in rows
         ]
 
     def tenant_use(self, *, age_ms_max: int) -> TenantUse:

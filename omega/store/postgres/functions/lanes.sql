@@ -22,30 +22,36 @@ RETURNS TABLE (
     SELECT l.* FROM lane l LIMIT ${lanes_max}
 $$;
 
--- The job at the head of each lane that may be leased now, and what its unplaced tasks need: about, if its task groups
--- differ and some tasks have places.
+-- The job at the head of each lane that may be leased now, of a kind and of all kinds that have a fair order, and what its
+-- unplaced tasks need: about, if its task groups differ and some tasks have places.
 CREATE FUNCTION omega.read_lanes(_scheduler text)
-RETURNS TABLE (tenant text, constraint_class smallint, id bigint, precedence integer, demand bigint[])
-LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
+RETURNS TABLE (
+    scheduler text, tenant text, constraint_class smallint, id bigint, precedence integer, demand bigint[], tasks integer
+) LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
     WITH first AS MATERIALIZED (
-        SELECT l.*, l.not_before <= clock_timestamp() AS may_be_leased FROM lanes_of(_scheduler, 'pending') AS l
+        SELECT k.scheduler, l.*, l.not_before <= clock_timestamp() AS may_be_leased
+          FROM (SELECT _scheduler AS scheduler
+                 UNION
+                SELECT o.scheduler FROM queue_order o WHERE o.name <> 'fifo' AND o.expires_at > clock_timestamp()) AS k
+         CROSS JOIN lanes_of(k.scheduler, 'pending') AS l
     ), head AS (
-        SELECT f.tenant, f.constraint_class, f.id, f.precedence, f.tasks, f.placed FROM first f WHERE f.may_be_leased
+        SELECT f.scheduler, f.tenant, f.constraint_class, f.id, f.precedence, f.tasks, f.placed FROM first f WHERE f.may_be_leased
          UNION ALL
-        SELECT f.tenant, f.constraint_class, h.*
+        SELECT f.scheduler, f.tenant, f.constraint_class, h.*
           FROM first f
          CROSS JOIN LATERAL (
              SELECT j.id, j.precedence, j.tasks, j.placed FROM job j
-              WHERE j.scheduler = _scheduler AND j.state = 'pending' AND j.tenant = f.tenant
+              WHERE j.scheduler = f.scheduler AND j.state = 'pending' AND j.tenant = f.tenant
                 AND j.constraint_class = f.constraint_class AND j.not_before <= clock_timestamp()
               ORDER BY j.precedence DESC, j.id LIMIT 1) AS h
          WHERE NOT f.may_be_leased
     )
-    SELECT h.tenant, h.constraint_class, h.id, h.precedence,
+    SELECT h.scheduler, h.tenant, h.constraint_class, h.id, h.precedence,
            ARRAY(SELECT div(d.amount::numeric * (h.tasks - h.placed), h.tasks)::bigint  -- a bigint does not hold the product
-                   FROM unnest(s.demand) WITH ORDINALITY AS d (amount, n) ORDER BY d.n)
+                   FROM unnest(s.demand) WITH ORDINALITY AS d (amount, n) ORDER BY d.n),
+           h.tasks - h.placed
       FROM head h JOIN job_spec s ON s.job_id = h.id
-     ORDER BY h.tenant COLLATE "C", h.constraint_class
+     ORDER BY h.scheduler COLLATE "C", h.tenant COLLATE "C", h.constraint_class
 $$;
 
 -- What each tenant uses, from the allocations.
@@ -59,7 +65,7 @@ $$;
 -- What each tenant uses, and the tenants that the owner has set. The sum is at most so old, or twenty times as old as it
 -- took to make it, which counts as ${sum_ms_max} ms at most: it may have waited for a lock, or the clock was set meanwhile.
 -- One call at a time makes it anew. A transaction that is left open holds up nobody: others then sum up for themselves once
--- the sum that is kept is ten times too old. The first row has the age of the sum, and no tenant.
+-- the sum that is kept is ten times too old. With 0 it is of this moment. The first row has the age of the sum, and no tenant.
 CREATE FUNCTION omega.read_tenant_use(_age_ms_max bigint)
 RETURNS TABLE (age_ms bigint, tenant text, used bigint[], weight integer, parent text) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 #variable_conflict use_column
@@ -73,7 +79,7 @@ BEGIN
     PERFORM lease_length(_age_ms_max);
     SELECT * INTO kept FROM tenant_use;
     age := extract(epoch FROM began - kept.summed_at) * 1000;
-    age_max := greatest(_age_ms_max, 20 * least(kept.took_ms, ${sum_ms_max}));
+    age_max := CASE WHEN _age_ms_max > 0 THEN greatest(_age_ms_max, 20 * least(kept.took_ms, ${sum_ms_max})) ELSE 0 END;
     IF age IS NULL OR age < 0 OR age >= age_max THEN
         IF pg_try_advisory_xact_lock(hashtext('omega.tenant_use'), 0) THEN
             age := 0;

@@ -278,9 +278,10 @@ def test_a_slow_store_is_read_less_often() -> None:
     class Slow(Absent):
         clock: ManualClock
 
-        def now_ms(self) -> int:
+        def reports(self) -> list[ProcessReport]:
+            self.reads += 1
             self.clock.advance(2.0)
-            return 0
+            return self._store.reports()
 
     store = Slow(a_store())
     store.clock = ManualClock()

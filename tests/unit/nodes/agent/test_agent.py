@@ -1,15 +1,12 @@
 """An agent on a store in memory, with programs that tests end."""
 
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
-from threading import Event
 
 import pytest
 
 from omega.errors import StoreUnavailable
 from omega.events import ProgramEnded, StoreCallFailed
-from omega.framework.effects import Call, Effect, Effects, Wait, drive
 from omega.lifecycle.states import State
 from omega.model.arrays import integers
 from omega.model.exits import Exit, ExitCause
@@ -18,6 +15,7 @@ from omega.model.programs import Program, Restart
 from omega.nodes.agent.agent_task import START_AGAIN_S
 from omega.nodes.agent.task_driver import Launch, Stream, TaskKey
 from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
+from omega.testing.machine_contract import cores
 from omega.testing.steps import a_leased_job, grant, status_of
 from tests.unit.nodes.agent.machine import RUN, Machine
 
@@ -147,6 +145,26 @@ def test_a_task_waits_until_the_evicted_one_has_gone(machine: Machine) -> None:
     machine.driver.kill(first)
     machine.step()
     assert machine.keys(high) == machine.driver.running
+
+
+def test_a_machine_that_an_operator_made_larger_has_room_for_what_is_placed_there(
+    machine: Machine,
+) -> None:
+    """And still none beyond that: a task that was evicted has its time to stop."""
+    machine.store.resize(machine.id, cores(8), notice_ms=0)
+    jobs = [machine.place(tasks=4) for _ in range(2)]
+    machine.step()
+    assert 8 == len(machine.driver.running)
+
+    machine.store.cancel(jobs[0].id)
+    after = machine.place(tasks=4)
+    machine.step()
+    assert not set(machine.keys(after)) & set(machine.driver.running)
+    for key in machine.driver.running:
+        if key.job == jobs[0].id:
+            machine.driver.kill(key)
+    machine.step()
+    assert [*machine.keys(jobs[1]), *machine.keys(after)] == machine.driver.running
 
 
 def test_a_timeout_ends_a_program_and_fails_its_task(machine: Machine) -> None:
@@ -312,54 +330,6 @@ def test_a_task_that_is_placed_here_anew_is_another_one(machine: Machine) -> Non
     machine.step()
     assert [Exit(cause=ExitCause.EXITED, code=0)] == machine.exits(job)
     assert State.SUCCEEDED is status_of(machine.store, job).state
-
-
-def test_an_idle_agent_asks_for_one_row_and_nothing_else(machine: Machine) -> None:
-    machine.place()
-    machine.step()
-    machine.step()
-    asked: list[str] = []
-
-    def answer(effect: Effect) -> object:
-        assert isinstance(effect, Call)
-        asked.append(effect.operation)
-        return effect.make(machine.store)
-
-    for _ in range(4):
-        machine.place(on=machine.other)
-        machine.clock.advance(1.0)
-        drive(machine.agent.step(), answer)
-    assert ["revision"] * 4 == asked
-
-
-def test_an_agent_asks_soon_after_it_has_freed_room_and_then_less_often(machine: Machine) -> None:
-    job = machine.place()
-    for _ in range(20):  # until it asks as rarely as it ever does
-        machine.step()
-    (key,) = machine.keys(job)
-    machine.driver.end(key, 0)
-    stop, asked_s, began_s = Event(), list[float](), machine.clock.now()
-
-    def answer(effect: Effect) -> object:
-        if isinstance(effect, Wait):
-            machine.clock.advance(effect.seconds)
-            if machine.clock.now() > began_s + 2:
-                stop.set()
-            return None
-        assert isinstance(effect, Call)
-        if effect.operation == "revision":
-            asked_s.append(machine.clock.now())
-        return machine.answer(effect)
-
-    def nothing() -> Effects[None]:
-        yield from ()
-
-    drive(machine.agent.life(stop, nothing), answer)
-
-    pauses_s = [later - earlier for earlier, later in pairwise(asked_s)]
-    assert pauses_s[0] < 0.005
-    assert pauses_s == pytest.approx(sorted(pauses_s))
-    assert 0.1 == pytest.approx(pauses_s[-1])
 
 
 def test_programs_that_ended_are_told(machine: Machine) -> None:
