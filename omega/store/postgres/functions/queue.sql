@@ -219,9 +219,6 @@ CREATE FUNCTION omega.parked_in_lanes(_scheduler text, _jobs_max integer)
 RETURNS SETOF bigint LANGUAGE sql STABLE AS $$
     WITH lane AS MATERIALIZED (
         SELECT l.tenant, l.constraint_class, count(*) OVER () AS lanes FROM omega.lanes_of(_scheduler, 'parked') AS l
-         WHERE EXISTS (SELECT FROM omega.job j
-                        WHERE j.scheduler = _scheduler AND j.state = 'parked' AND j.tenant = l.tenant
-                          AND j.constraint_class = l.constraint_class AND j.park_reason <> 'held')
     )
     SELECT p.id
       FROM lane l
