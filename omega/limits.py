@@ -102,6 +102,8 @@ class Limits:
     """Claims after which such a call returns no further transaction."""
     lanes_max: int = 10_000
     """Lanes of the queue of a kind of scheduler that one call returns; tenants that are set."""
+    sum_ms_max: int = 10_000
+    """How long it counts as taking at most to sum up what tenants use."""
     queue_lines_max: int = 1_000
     """Lines of the queue in sums: of a kind, a tenant and what is waited for."""
     web_streams_max: int = 100

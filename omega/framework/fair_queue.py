@@ -11,6 +11,7 @@ Source   DRF (NSDI 2011) and Choosy (EuroSys 2013); docs/decisions/0058-the-orde
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
+from uuid import UUID
 
 import numpy as np
 
@@ -91,14 +92,15 @@ class FairQueue:
         self._known: _Known | None = None
         self._is_short = False
         """Whether the last lease found fewer jobs than were asked for."""
-        self._charges: list[_Charge] = []
-        """Those of this process since the use that was read last was summed up."""
+        self._charges: dict[UUID, _Charge] = {}
+        """By token, leases of this process since the use that was read last was summed up."""
         self._passed_over = PassedOver[Lane | str](clock)
         """By lane, for DRF by tenant, what has found no room since the view last gained any."""
         self._others: dict[tuple[str, Lane], tuple[float, int]] = {}
         """Since when lanes of other kinds could have taken room, and what their tenants used."""
         self._room: OpenRoom | None = None
-        """What the view had free when the lanes were read last."""
+        """The room of the last read, or less: what placement saw since when it found none."""
+        self._generation = -1
         self._nodes: tuple[tuple[str, ...], tuple[Tenant, ...], TenantNodes] | None = None
         """The names and tenants of the last read, and their nodes, which take long to make."""
 
@@ -132,20 +134,23 @@ class FairQueue:
             return list(jobs)
         in_order = fair_jobs(jobs, known.nodes, self._used(known), known.capacity)
         now_s = self._clock.now()
-        self._charges += [_Charge(now_s, it.spec.tenant, demand_left(it)) for it in jobs]
+        self._charges |= {it.token: _Charge(now_s, it.spec.tenant, demand_left(it)) for it in jobs}
         return in_order
 
     def note(self, results: Sequence[JobResult]) -> None:
         """Take back the charge for tasks that were not placed, and note who found no room."""
-        now_s = self._clock.now()
         for result in results:
-            job = result.job
-            if len(job.unplaced):
-                self._charges.append(_Charge(now_s, job.spec.tenant, -demand_left(job)))
-            diagnosis = result.diagnosis
+            job, diagnosis = result.job, result.diagnosis
+            charge = self._charges.get(job.token)
+            if charge is not None:
+                left = charge.demand - demand_left(job)
+                self._charges[job.token] = replace(charge, demand=left)
             never_fits = diagnosis is not None and diagnosis.reason.is_permanent
             if result.ending is AttemptEnd.NO_ROOM and not never_fits:
                 self._passed_over.note(self._whose(Lane.of(job.spec)), job)
+                if result.room is not None and self._room is not None:
+                    # What was taken and came back between two reads is a gain for this job.
+                    self._room = self._room.lowest(result.room)
 
     def parked_in_order(self, parked: Sequence[ParkedJob], view: View) -> Effects[list[ParkedJob]]:
         """Return parked jobs in fair order: in this order room is looked for."""
@@ -167,11 +172,15 @@ class FairQueue:
         if not any(head.scheduler == kind for head in heads):
             self._known = None
             return None
+        asked_s = self._clock.now()
         use = yield from self._read_use()
-        room = (yield from refreshed()).open_room()
-        if self._room is None or _gained(self._room, room):
+        summed_s = asked_s - use.age_ms / 1_000
+        self._charges = {by: it for by, it in self._charges.items() if it.at_s >= summed_s}
+        view = yield from refreshed()
+        room, before = view.open_room(), self._room
+        if before is None or view.generation != self._generation or _gained(before, room):
             self._passed_over.clear()
-        self._room = room
+        self._room, self._generation = room, view.generation
         names = {head.lane.tenant for head in heads}.union(use.used)
         nodes = self._nodes_of(sorted(names), use.tenants)
         now_s = self._clock.now()
@@ -188,12 +197,8 @@ class FairQueue:
         return self._known
 
     def _read_use(self) -> Effects[TenantUse]:
-        """Read what tenants use, and forget the charges that this sum has in it."""
-        asked_s, gap_ms = self._clock.now(), self._gap_ms
-        use = yield from called("tenant_use", lambda store: store.tenant_use(age_ms_max=gap_ms))
-        summed_s = asked_s - use.age_ms / 1_000
-        self._charges = [charge for charge in self._charges if charge.at_s >= summed_s]
-        return use
+        gap_ms = self._gap_ms
+        return (yield from called("tenant_use", lambda store: store.tenant_use(age_ms_max=gap_ms)))
 
     def _jobs_max(self, known: _Known, head: LaneHead, use: Amounts, wanted: int) -> int:
         """Return how many jobs of a lane take part: of this kind, or of another that could go.
@@ -221,7 +226,7 @@ class FairQueue:
     def _used(self, known: _Known) -> Amounts:
         """Return what tenants use, and what was leased for them since: (tenants, resources)."""
         use = known.use.copy()
-        for charge in self._charges:
+        for charge in self._charges.values():
             at = known.nodes.position.get(charge.tenant)
             if at is not None:
                 use[at] += charge.demand

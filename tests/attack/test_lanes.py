@@ -81,16 +81,42 @@ def test_a_sum_of_use_that_is_kept_open_holds_up_nobody(
     assert [(0, None, None, None, None)] == scheduler.answer.rows
 
 
+def test_a_sum_that_took_long_or_was_dated_wrongly_is_made_again(
+    database: Database, owner: Session, scheduler: Session
+) -> None:
+    call(scheduler, "read_tenant_use", 0)
+    for age in ("1 hour", "-1 hour"):
+        owner.execute(
+            f"UPDATE omega.tenant_use SET took_ms = 2147483647, tenants = '{{a}}',"
+            f" used = '{{{{1,1,1,1}}}}', summed_at = now() - interval '{age}'"
+        )
+        assert [(0, None, None, None, None)] == call(scheduler, "read_tenant_use", 50)
+
+
+def test_a_job_as_large_as_a_job_may_be_leaves_lanes_readable(
+    submitter: Session, scheduler: Session
+) -> None:
+    most = 2**31 - 1
+    (job,) = submit_jobs(submitter, a_job(a_group(tasks=100_000, cpu_milli=most, memory_mib=most)))
+    ((_, _, _, head, _, demand, _),) = call(scheduler, "read_lanes", "batch")
+
+    assert (head, 100_000 * most) == (job, demand[0])
+
+
 def test_an_order_that_is_kept_open_holds_up_nobody(
     database: Database, scheduler: Session, hostile: Session
 ) -> None:
+    call(scheduler, "agree_on_order", "service", "0", "drf", LEASE_MS)
     call(hostile, "agree_on_order", "batch", "h", "drf", LEASE_MS)
-    arguments = ["batch", "0", "fifo", LEASE_MS]
+    answers = []
+    for kind, order in (("batch", "fifo"), ("service", "drf"), ("service", "fifo")):
+        arguments = [kind, "1", order, LEASE_MS]
+        assert database.step(scheduler, call_sql("agree_on_order"), arguments), LOCKED
+        answers += scheduler.answer.rows
 
-    assert database.step(scheduler, call_sql("agree_on_order"), arguments), LOCKED
-    assert [(None, None, None)] == scheduler.answer.rows
+    assert [(True, None, None), (True, None, None), (False, "service/0", "drf")] == answers
     hostile.execute("ROLLBACK")
-    assert [(True, None, None)] == call(scheduler, "agree_on_order", *arguments)
+    assert [(True, None, None)] == call(scheduler, "agree_on_order", "batch", "1", "fifo", LEASE_MS)
 
 
 def test_one_login_agrees_on_the_orders_of_so_many_kinds_and_no_more(

@@ -7,12 +7,14 @@ QUEUE = "omega/store/postgres/functions/queue.sql"
 SPECS = "omega/store/postgres/functions/specs.sql"
 FAIR = "omega/ordering/fair.py"
 FAIR_QUEUE = "omega/framework/fair_queue.py"
+PASSED_OVER = "omega/framework/passed_over.py"
 PENDING = "omega/store/memory/pending_queue.py"
 MEMORY = "omega/store/memory/lanes.py"
 REPORT = "omega/reports/fairness.py"
 OF_POSTGRES = ("tests/contract/test_postgres_store.py",)
 OF_MEMORY = ("tests/contract/test_memory_store.py", "tests/unit/store/memory")
 OF_ORDER = ("tests/unit/ordering", "tests/property/test_fair_order.py")
+OF_PASSED_OVER = ("tests/unit/framework/test_passed_over.py",)
 OF_QUEUES = ("tests/simulation/test_fair_queue.py",)
 mutant = Part("ordering")
 MUTANTS: tuple[Mutant, ...] = (
@@ -39,8 +41,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "demand-of-tasks-with-places",
         LANES,
         "read_lanes",
-        "ARRAY[s.demand[1] «* (h.tasks - h.placed) / h.tasks»",
-        "",
+        "div(d.amount::numeric * «(h.tasks - h.placed)», h.tasks)",
+        "h.tasks",
         "A job of which most tasks run counts as if none did.",
         OF_POSTGRES,
     ),
@@ -57,7 +59,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "two-orders-of-a-kind",
         LANES,
         "agree_on_order",
-        "WHERE o.scheduler = _scheduler «AND o.name <> _name»;",
+        "WHERE o.scheduler = _scheduler «AND o.name <> _name»",
         "AND false",
         "Replicas with different orders undo each other's.",
         OF_POSTGRES,
@@ -70,15 +72,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "excluded.expires_at",
         "A replica with a short lease opens the kind to another order.",
         OF_POSTGRES,
-    ),
-    mutant(
-        "tenant-as-its-own-ancestor",
-        LANES,
-        "set_tenant",
-        "IF «above = _name» THEN",
-        "false",
-        "A circle of tenants: the call never ends.",
-        ("tests/postgres/test_tenants.py",),
     ),
     mutant(
         "parent-is-removed",
@@ -97,7 +90,7 @@ MUTANTS: tuple[Mutant, ...] = (
         " «FOR NO KEY UPDATE SKIP LOCKED»",
         "",
         "Two schedulers plan one job, and one of them in vain.",
-        ("tests/postgres/test_tenants.py",),
+        ("tests/attack/test_lanes.py",),
     ),
     mutant(
         "one-lane-has-all-parked-jobs",
@@ -127,21 +120,39 @@ MUTANTS: tuple[Mutant, ...] = (
         (*OF_ORDER, *OF_QUEUES),
     ),
     mutant(
-        "lane-without-room-is-tried-again",
-        FAIR_QUEUE,
-        "FairQueue.note",
-        "if «result.ending is AttemptEnd.NO_ROOM»:",
-        "False",
+        "equal-jobs-are-tried-on-a-full-cell",
+        PASSED_OVER,
+        "PassedOver.jobs_max",
+        "return wanted «if is_smaller else 0»",
+        "",
         "Every job of a long queue is tried on a full cell.",
-        OF_QUEUES,
+        OF_PASSED_OVER,
     ),
     mutant(
-        "lane-without-room-is-forgotten",
+        "small-job-waits-for-a-large-one",
+        PASSED_OVER,
+        "PassedOver.jobs_max",
+        "bool((task >= of_task).all() «and (whole >= at_least).all()»)",
+        "",
+        "A single task waits for room that a gang before it needs.",
+        OF_PASSED_OVER,
+    ),
+    mutant(
+        "passed-over-for-good",
+        PASSED_OVER,
+        "PassedOver.jobs_max",
+        "if «self._clock.now() >= known.until_s»:",
+        "False",
+        "Where nothing ends, a tenant that found no room once is never tried again.",
+        (*OF_PASSED_OVER, *OF_QUEUES),
+    ),
+    mutant(
+        "gain-of-room-is-missed",
         FAIR_QUEUE,
         "FairQueue._read",
-        "if self._room is None or «_gained(self._room, room)»:",
+        "or «_gained(before, room)»:",
         "False",
-        "A tenant that found no room once is never tried again.",
+        "Room that comes free goes to whoever has found none least often.",
         OF_QUEUES,
     ),
     mutant(

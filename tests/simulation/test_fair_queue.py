@@ -198,6 +198,44 @@ def test_jobs_without_room_stay_pending_and_those_behind_them_are_not_tried(
     assert 40 <= tried < 80
 
 
+@pytest.mark.parametrize("order", FAIR)
+def test_a_smaller_job_that_comes_later_is_placed_though_nothing_gains_room(
+    order: QueueOrder,
+) -> None:
+    cell = FairCell(order, replicas=1)
+    cell.run([a_spec(MACHINES, cpu_milli=3_000, duration_ms=10**9)], seconds=5)
+    ((large,),) = cell.run([a_spec(tenant="a", cpu_milli=2_000)], seconds=60)
+    (small,) = cell.run(jobs_of("a", 1), seconds=5)
+
+    assert 0 == cell.begun([large])
+    assert 1 == cell.begun(small)
+
+
+@pytest.mark.parametrize("order", FAIR)
+def test_room_that_is_gained_comes_at_once_to_those_who_found_none(order: QueueOrder) -> None:
+    begun = []
+    for waited_s in (20.0, 20.6, 21.2):  # not in step with the times after which they are tried
+        cell = FairCell(order, replicas=1)
+        ((base,),) = cell.run([a_spec(MACHINES, cpu_milli=3_000, duration_ms=10**9)], seconds=5)
+        ((large,),) = cell.run([a_spec(tenant="a", cpu_milli=2_000)], seconds=waited_s)
+        cell.store.cancel(base)
+        cell.run(seconds=0.5)
+        begun.append(cell.begun([large]))
+
+    assert [1, 1, 1] == begun
+
+
+@pytest.mark.parametrize("order", FAIR)
+def test_jobs_without_room_are_tried_now_and_then_but_seldom(order: QueueOrder) -> None:
+    cell = FairCell(order, replicas=1)
+    cell.run([a_spec(MACHINES, cpu_milli=3_000, duration_ms=10**9)], seconds=5)
+    ((large,),) = cell.run([a_spec(tenant="a", cpu_milli=2_000)], seconds=60)
+    job = cell.store.job(large)
+
+    assert job is not None
+    assert 15 <= job.attempts <= 45
+
+
 def test_replicas_of_a_kind_have_one_order() -> None:
     cell = FairCell(QueueOrder.DRF, replicas=1)
     cell.run(seconds=5)

@@ -6,7 +6,6 @@ Promise  No read of lanes is longer than `LIMITS.lanes_max` rows. A tenant that 
 Source   docs/decisions/0058-the-order-of-the-queue.md; functions/lanes.sql.
 """
 
-from omega.errors import StoreUnavailable
 from omega.model.lanes import Lane, QueueOrder
 from omega.model.wire import shape_from_wire
 from omega.ordering.tenants import Tenant, TenantTree
@@ -60,8 +59,6 @@ class PostgresLanes:
             "SELECT granted, held_by, held_as FROM omega.agree_on_order(%s, %s, %s, %s)",
             (scheduler, replica, order.value, lease_ms),
         )
-        if granted is None:
-            raise StoreUnavailable("other schedulers are agreeing on the orders of their queues")
         return None if granted else AnotherOrder(QueueOrder(held_as), held_by)
 
     def tenants(self) -> list[Tenant]:

@@ -50,8 +50,8 @@ RETURNS TABLE (
          WHERE NOT f.may_be_leased
     )
     SELECT h.scheduler, h.tenant, h.constraint_class, h.id, h.precedence,
-           ARRAY[s.demand[1] * (h.tasks - h.placed) / h.tasks, s.demand[2] * (h.tasks - h.placed) / h.tasks,
-                 s.demand[3] * (h.tasks - h.placed) / h.tasks, s.demand[4] * (h.tasks - h.placed) / h.tasks],
+           ARRAY(SELECT div(d.amount::numeric * (h.tasks - h.placed), h.tasks)::bigint  -- a bigint does not hold the product
+                   FROM unnest(s.demand) WITH ORDINALITY AS d (amount, n) ORDER BY d.n),
            h.tasks - h.placed
       FROM head h JOIN job_spec s ON s.job_id = h.id
      ORDER BY h.scheduler COLLATE "C", h.tenant COLLATE "C", h.constraint_class
@@ -65,10 +65,10 @@ LANGUAGE sql STABLE AS $$
               FROM omega.allocation a JOIN omega.job j ON j.id = a.job_id GROUP BY j.tenant) AS t
 $$;
 
--- What each tenant uses, and the tenants that were set. The sum that is kept serves until its age is _age_ms_max, or twenty
--- times as long as it took to make, unless _age_ms_max is 0; then one call makes it anew, and others go on with the old one meanwhile. A login that
--- leaves its transaction open holds up nobody: once the sum is ten times too old, each call sums up for itself. The first
--- row has the age of the sum, and no tenant.
+-- What each tenant uses, and the tenants that the owner has set. The sum is at most so old, or twenty times as old as it
+-- took to make it, which counts as ${sum_ms_max} ms at most: it may have waited for a lock, or the clock was set meanwhile.
+-- One call at a time makes it anew. A transaction that is left open holds up nobody: others then sum up for themselves once
+-- the sum that is kept is ten times too old. With 0 it is of this moment. The first row has the age of the sum, and no tenant.
 CREATE FUNCTION omega.read_tenant_use(_age_ms_max bigint)
 RETURNS TABLE (age_ms bigint, tenant text, used bigint[], weight integer, parent text) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 #variable_conflict use_column
@@ -82,12 +82,12 @@ BEGIN
     PERFORM milliseconds(_age_ms_max);
     SELECT * INTO kept FROM tenant_use;
     age := extract(epoch FROM began - kept.summed_at) * 1000;
-    age_max := CASE WHEN _age_ms_max > 0 THEN greatest(_age_ms_max, 20 * kept.took_ms) ELSE 0 END;
+    age_max := CASE WHEN _age_ms_max > 0 THEN greatest(_age_ms_max, 20 * least(kept.took_ms, ${sum_ms_max})) ELSE 0 END;
     IF age IS NULL OR age < 0 OR age >= age_max THEN
         IF pg_try_advisory_xact_lock(hashtext('omega.tenant_use'), 0) THEN
             age := 0;
             SELECT * INTO kept.tenants, kept.used FROM sum_tenant_use();
-            kept.took_ms := extract(epoch FROM clock_timestamp() - began) * 1000;
+            kept.took_ms := least(extract(epoch FROM clock_timestamp() - began) * 1000, ${sum_ms_max});
             INSERT INTO tenant_use AS u (summed_at, took_ms, tenants, used) VALUES (began, kept.took_ms, kept.tenants, kept.used)
                 ON CONFLICT (single) DO UPDATE
                SET summed_at = excluded.summed_at, took_ms = excluded.took_ms, tenants = excluded.tenants, used = excluded.used;
@@ -126,12 +126,13 @@ RETURNS TABLE (tenant text, shape jsonb, running bigint, waiting bigint) LANGUAG
 $$;
 
 -- Agree on the order of a kind's queue for the time of a lease. `granted` is false if replicas have agreed on another order
--- that has not run out: `held_as`, by `held_by` last. It is null, and nothing changes, if other calls run at the same
--- time: to wait for one that is left open would stop all schedulers. An agreement never becomes shorter.
+-- that has not run out: `held_as`, by `held_by` last. While another call runs, or its transaction is left open, that is told
+-- from what is on record, and nothing changes. An agreement never becomes shorter.
 CREATE FUNCTION omega.agree_on_order(_scheduler text, _replica text, _name text, _lease_ms bigint, OUT granted boolean, OUT held_by text, OUT held_as text)
 LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     lasts interval;
+    is_alone boolean;
 BEGIN
     PERFORM needs_read_committed();
     lasts := lease_length(_lease_ms);
@@ -139,17 +140,17 @@ BEGIN
         RAISE EXCEPTION 'bad order: it needs a kind, a replica, and one of ${queue_orders_told}' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     FOR tries IN 1 .. 4 LOOP
-        EXIT WHEN pg_try_advisory_xact_lock(hashtext('omega.queue_order'), 0);
-        IF tries = 4 THEN
-            RETURN;
-        END IF;
+        is_alone := pg_try_advisory_xact_lock(hashtext('omega.queue_order'), 0);
+        EXIT WHEN is_alone OR tries = 4;
         PERFORM pg_sleep(random() * 0.02);
     END LOOP;
-    DELETE FROM queue_order o WHERE o.expires_at <= clock_timestamp();
+    IF is_alone THEN
+        DELETE FROM queue_order o WHERE o.expires_at <= clock_timestamp();
+    END IF;
     SELECT o.scheduler || '/' || o.replica, o.name INTO held_by, held_as
-      FROM queue_order o WHERE o.scheduler = _scheduler AND o.name <> _name;
+      FROM queue_order o WHERE o.scheduler = _scheduler AND o.name <> _name AND o.expires_at > clock_timestamp();
     granted := NOT FOUND;
-    IF NOT granted THEN
+    IF NOT granted OR NOT is_alone THEN
         RETURN;
     ELSIF (SELECT count(*) FROM queue_order o WHERE o.login = session_user AND o.scheduler <> _scheduler) >= ${rounds_per_login_max} THEN
         RAISE EXCEPTION 'login % has agreed on orders for ${rounds_per_login_max} kinds of scheduler, which is the limit', session_user
@@ -178,7 +179,7 @@ BEGIN
     IF _parent IS NOT NULL AND NOT EXISTS (SELECT FROM tenant WHERE name = _parent) THEN
         RAISE EXCEPTION 'bad tenant: its parent % was not set', _parent USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    WHILE above IS NOT NULL LOOP
+    WHILE above IS NOT NULL AND levels <= ${tenant_depth_max} LOOP
         levels := levels + 1;
         IF above = _name THEN
             RAISE EXCEPTION 'bad tenant: % would be its own ancestor', _name USING ERRCODE = 'invalid_parameter_value';

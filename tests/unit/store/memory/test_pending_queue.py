@@ -78,3 +78,11 @@ class TestPendingQueue:
         assert [] == queue.heads(now_s=1.0)
         assert [(Lane("late"), late)] == queue.heads(now_s=2.0)
         assert [] == queue.take_from({Lane("now"): 1}, 1, now_s=2.0)
+
+    def test_precedence_counts_between_lanes(self) -> None:
+        queue = PendingQueue()
+        for number, precedence, tenant in [(1, 0, "a"), (2, 5, "b")]:
+            job = a_record(number=number, precedence=precedence, tenant=tenant)
+            queue.join(job, not_before_s=0, now_s=0)
+
+        assert [2, 1] == [job.id for job in queue.take(2, now_s=0)]
