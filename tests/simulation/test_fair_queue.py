@@ -233,7 +233,7 @@ def test_jobs_without_room_are_tried_now_and_then_but_seldom(order: QueueOrder) 
     job = cell.store.job(large)
 
     assert job is not None
-    assert 15 <= job.attempts <= 45
+    assert 10 <= job.attempts <= 20
 
 
 def test_replicas_of_a_kind_have_one_order() -> None:
