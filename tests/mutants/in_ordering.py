@@ -105,7 +105,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "classes-by-order-of-constraints",
         SPECS,
         "constraint_class",
-        "string_agg(d.text, E'\\n\\n' «ORDER BY d.text COLLATE \"C\"»)",
+        'string_agg(d.text, chr(10) || chr(10) «ORDER BY d.text COLLATE "C"»)',
         "ORDER BY d.text DESC",
         "The stores disagree about which jobs are alike.",
         ("tests/postgres/test_tenants.py",),

@@ -24,8 +24,10 @@ INSERT_ENDED = """
 """
 MANY_SPECS = """
     INSERT INTO omega.job_spec
-           (job_id, name, tenant, needs_sibling_machines, group_starts, group_durations_ms, wire)
-    SELECT s.job_id + n, s.name, n::text, false, s.group_starts, s.group_durations_ms, s.wire
+           (job_id, name, tenant, needs_sibling_machines, group_starts, group_durations_ms, wire,
+            demand)
+    SELECT s.job_id + n, s.name, n::text, false, s.group_starts, s.group_durations_ms, s.wire,
+           s.demand
       FROM omega.job_spec s, generate_series(1, %s) AS n WHERE s.job_id = %s
 """
 MANY_RUNS = """

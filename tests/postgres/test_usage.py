@@ -47,8 +47,10 @@ SET_WAIT = """
 SET_CAUSE = "UPDATE omega.ended_task SET cause = %s WHERE task = %s"
 MANY = """
     INSERT INTO omega.job_spec
-           (job_id, name, tenant, needs_sibling_machines, group_starts, group_durations_ms, wire)
-    SELECT s.job_id + n, n::text, s.tenant, false, s.group_starts, s.group_durations_ms, s.wire
+           (job_id, name, tenant, needs_sibling_machines, group_starts, group_durations_ms, wire,
+            demand)
+    SELECT s.job_id + n, n::text, s.tenant, false, s.group_starts, s.group_durations_ms, s.wire,
+           s.demand
       FROM omega.job_spec s, generate_series(1, %s) AS n WHERE s.job_id = %s;
     INSERT INTO omega.ended_task (job_id, task, machine_id, started_at, ended_at)
     SELECT s.job_id, 0, 1, now() - interval '1 h', now() - interval '1 h' + s.name::integer * interval '1 ms'

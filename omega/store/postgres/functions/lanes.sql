@@ -53,7 +53,8 @@ RETURNS TABLE (
            ARRAY(SELECT div(d.amount::numeric * (h.tasks - h.placed), h.tasks)::bigint  -- a bigint does not hold the product
                    FROM unnest(s.demand) WITH ORDINALITY AS d (amount, n) ORDER BY d.n),
            h.tasks - h.placed
-      FROM head h JOIN job_spec s ON s.job_id = h.id
+      FROM head h
+     CROSS JOIN LATERAL (SELECT d.demand FROM job_spec d WHERE d.job_id = h.id LIMIT 1) AS s  -- each by its key
      ORDER BY h.scheduler COLLATE "C", h.tenant COLLATE "C", h.constraint_class
 $$;
 

@@ -192,10 +192,10 @@ END $$;
 -- that jobs of one class may have different constraints. omega.model.lanes computes the same.
 CREATE FUNCTION omega.constraint_class(_groups jsonb)
 RETURNS smallint LANGUAGE sql IMMUTABLE AS $$
-    SELECT coalesce(1 + get_byte(sha256(convert_to(string_agg(d.text, E'\n\n' ORDER BY d.text COLLATE "C"), 'UTF8')), 0)
+    SELECT coalesce(1 + get_byte(sha256(convert_to(string_agg(d.text, chr(10) || chr(10) ORDER BY d.text COLLATE "C"), 'UTF8')), 0)
                         % ${constraint_classes}, 0)::smallint
-      FROM (SELECT DISTINCT concat_ws(E'\n', c.it ->> 'attribute', c.it ->> 'operator',
-                                      (SELECT string_agg(v.it, E'\n' ORDER BY v.n)
+      FROM (SELECT DISTINCT concat_ws(chr(10), c.it ->> 'attribute', c.it ->> 'operator',
+                                      (SELECT string_agg(v.it, chr(10) ORDER BY v.n)
                                          FROM jsonb_array_elements_text(c.it -> 'values') WITH ORDINALITY AS v (it, n))) AS text
               FROM jsonb_array_elements(_groups) AS g (it), jsonb_array_elements(g.it -> 'constraints') AS c (it)) AS d
 $$;
