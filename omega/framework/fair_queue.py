@@ -181,6 +181,8 @@ class FairQueue:
         if before is None or view.generation != self._generation or _gained(before, room):
             self._passed_over.clear()
         self._room, self._generation = room, view.generation
+        there = {(head.scheduler, head.lane) for head in heads}
+        self._others = {lane: since for lane, since in self._others.items() if lane in there}
         names = {head.lane.tenant for head in heads}.union(use.used)
         nodes = self._nodes_of(sorted(names), use.tenants)
         now_s = self._clock.now()

@@ -23,10 +23,9 @@ RETURNS TABLE (
     SELECT l.* FROM lane l LIMIT ${lanes_max}
 $$;
 
--- The head of each lane of a kind, and of all kinds that have a fair order: the first of its jobs that may be leased now, and
--- what the unplaced tasks of this job need. If its
--- task groups differ and some tasks have places, that is an estimate. Most first jobs may be leased; only where one may
--- not yet, its lane is searched for one that may.
+-- The head of each lane of a kind, and of all kinds that have a fair order: the first of its jobs that may be leased now,
+-- and what the unplaced tasks of this job need. If its task groups differ and some tasks have places, that is an estimate.
+-- Most first jobs may be leased; only where one may not yet, its lane is searched for one that may.
 CREATE FUNCTION omega.read_lanes(_scheduler text)
 RETURNS TABLE (
     scheduler text, tenant text, constraint_class smallint, id bigint, precedence integer, demand bigint[], tasks integer
