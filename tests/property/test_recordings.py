@@ -162,7 +162,7 @@ def test_a_cut_file_is_refused_unless_it_may_be_unfinished(case: Case, data: st.
         write(path, recorded(case), recorded(case))
         whole = path.read_bytes()
         first = whole.index(b"\n") + 1
-        cut = data.draw(st.integers(first, len(whole) - 1), label="cut")
+        cut = data.draw(st.integers(first, len(whole) - 2), label="cut")
         path.write_bytes(whole[:cut])
 
         with pytest.raises(BadInput, match=r"batch.recording, line \d"):
@@ -170,6 +170,17 @@ def test_a_cut_file_is_refused_unless_it_may_be_unfinished(case: Case, data: st.
         kept = list(recorded_commits(path, is_unfinished=True))
 
     assert whole[:cut].count(b"\n") - 1 == len(kept)
+
+
+@given(cases())
+def test_a_file_that_lacks_only_its_last_line_break_is_whole(case: Case) -> None:
+    with a_file() as path:
+        write(path, recorded(case))
+        path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+
+        commits = list(recorded_commits(path))
+
+    assert 1 == len(commits)
 
 
 @pytest.mark.parametrize(
