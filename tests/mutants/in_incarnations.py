@@ -3,6 +3,7 @@
 from tests.mutants.mutant import Part
 
 SQL = "omega/store/postgres/functions/incarnations.sql"
+CONDITION = "omega/store/postgres/incarnations.py"
 READING = "omega/store/postgres/functions/reading.sql"
 LINK = "omega/store/postgres/connection.py"
 SURVIVAL = "omega/store/postgres/health/survival.py"
@@ -15,11 +16,19 @@ doctor = Part("doctor", ("tests/unit/store/test_survival.py",))
 MUTANTS = (
     incarnation(
         "copies-not-noticed",
-        SQL,
-        "needs_incarnation",
-        "i.started_at = pg_postmaster_start_time() AND i.xmin",
-        "i.xmin",
+        CONDITION,
+        "",
+        '" WHERE i.started_at = pg_postmaster_start_time() AND i.xmin = i.born::xid"',
+        '" WHERE i.xmin = i.born::xid"',
         "After a copy of the server's files was put back, views stay wrong.",
+    ),
+    incarnation(
+        "deltas-of-lost-commits",
+        READING,
+        "read_changes",
+        "PERFORM needs_incarnation();",
+        "NULL;",
+        "After a promotion, views keep what was lost until a process begins an incarnation.",
     ),
     incarnation(
         "same-generation-again",

@@ -279,3 +279,19 @@ def test_what_was_lost_is_forgotten_by_all(loss: Loss, they: Rememberers) -> Non
     if not loss.numbers_return:
         assert set(lost_jobs).isdisjoint(jobs)
         assert set(lost_machines).isdisjoint(machines)
+
+
+def test_who_only_reads_changes_forgets_what_was_lost(loss: Loss, they: Rememberers) -> None:
+    they.store.add_machines(two_machines("old", 1))
+    they.remember()
+    loss.save()
+    they.reconnect()
+    they.jobs()
+    they.place()
+    they.remember()
+
+    loss.lose()
+    they.reconnect()
+    they.remember()
+
+    assert [] == row_differences(they.store.snapshot().rows, they.view.rows())

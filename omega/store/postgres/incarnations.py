@@ -1,4 +1,4 @@
-"""Histories: what of this database readers may remember, and since when.
+"""Incarnations of the database: what of it readers may remember, and since when.
 
 Goal     Have views, nodes and agents read everything anew when the database may have lost commits
          that they have seen: by a promotion, a restore or a crash.
@@ -12,7 +12,14 @@ Source   docs/decisions/0049-incarnations.md.
 from typing import Final
 
 INCARNATION_UNKNOWN: Final = "OM001"
-"""The SQLSTATE of calls that were refused because a incarnation has to be begun first."""
+"""The SQLSTATE of calls that were refused because an incarnation has to be begun first."""
+INCARNATION_IS_KNOWN: Final = (
+    "EXISTS (SELECT FROM omega.incarnation i"
+    " WHERE i.started_at = pg_postmaster_start_time() AND i.xmin = i.born::xid"
+    " AND starts_with(pg_relation_filepath('omega.incarnation'), i.folder))"
+)
+"""The condition, in SQL, that the present one has begun since commits may last have been lost. It
+cannot be asked of a standby, where the table cannot be read."""
 JOBS_PASSED_OVER: Final = 1_000_000
 """After commits may have been lost, jobs go on at a multiple of this, at least so much further."""
 MACHINES_PASSED_OVER: Final = 1_000
@@ -22,7 +29,7 @@ _OF_TRANSACTION: Final = 64
 
 
 def joined(incarnation: int, number: int) -> int:
-    """Return a mark, or another number that grows, as one of a incarnation."""
+    """Return a mark, or another number that grows, as one of an incarnation."""
     return incarnation << _OF_TRANSACTION | number
 
 

@@ -27,6 +27,7 @@ from omega.model.quotas import BUDGETS, UNLIMITED, Budget
 from omega.model.resources import COLUMNS, DEVICES, DEVICES_MAX, GPU_SLICES, KINDS
 from omega.store.holdings import RESOURCES
 from omega.store.postgres.incarnations import (
+    INCARNATION_IS_KNOWN,
     INCARNATION_UNKNOWN,
     JOBS_PASSED_OVER,
     MACHINES_PASSED_OVER,
@@ -96,6 +97,7 @@ CONSTANTS = {
     "port_max": PORT_MAX,
     "signals": ",".join(SIGNALS),
     "parts_max": PARTS_MAX,
+    "incarnation_is_known": INCARNATION_IS_KNOWN,
     "incarnation_unknown": INCARNATION_UNKNOWN,
     "jobs_passed_over": JOBS_PASSED_OVER,
     "machines_passed_over": MACHINES_PASSED_OVER,

@@ -12,9 +12,7 @@ RETURNS void LANGUAGE plpgsql STABLE AS $$
 BEGIN
     IF pg_is_in_recovery() THEN
         RETURN;
-    ELSIF NOT EXISTS (SELECT FROM omega.incarnation i
-                       WHERE i.started_at = pg_postmaster_start_time() AND i.xmin = i.born::xid
-                         AND starts_with(pg_relation_filepath('omega.incarnation'), i.folder)) THEN
+    ELSIF NOT ${incarnation_is_known} THEN
         RAISE EXCEPTION 'this server was started, promoted or restored, and no incarnation has begun since'
               USING ERRCODE = '${incarnation_unknown}', HINT = 'SELECT omega.begin_incarnation()';
     END IF;
