@@ -15,7 +15,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from omega.cell.view import View
 from omega.lifecycle.states import ParkReason, State, Trigger
-from omega.model.arrays import Ids, Index, integers
+from omega.model.arrays import integers
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.elastic import Workers
 from omega.model.exits import TaskExit
@@ -29,7 +29,7 @@ from omega.testing.owner_histories import MACHINES_MAX, ChangingCell
 from omega.testing.plain_cell import PlainJob
 from omega.testing.steps import LONG_MS, OVER_AT_ONCE_MS, recall
 from omega.testing.strategies import PRECEDENCES, TENANTS
-from omega.testing.twin import TaskName, differences, row_differences
+from omega.testing.twin import differences, jobs_and_tasks, row_differences
 
 SCHEDULERS = 2
 """How many schedulers have a view each."""
@@ -96,6 +96,10 @@ class SchedulersOnOneCell(ChangingCell):
         """A scheduler leases the first jobs of its queue, with their unplaced tasks."""
         leased = self.store.lease(kind, holder="0", jobs_max=jobs_max, lease_ms=lease_ms)
         assert self.model.waiting(kind)[:jobs_max] == [job.id for job in leased]
+        self.they_are_leased(leased, lease_ms)
+
+    def they_are_leased(self, leased: Sequence[LeasedJob], lease_ms: int) -> None:
+        """The model leases what the store has leased, with its unplaced tasks."""
         for job in leased:
             about = self.model.jobs[job.id]
             assert sorted(about.unplaced) == job.unplaced.tolist()
@@ -204,7 +208,7 @@ class SchedulersOnOneCell(ChangingCell):
         others = st.tuples(st.sampled_from(sorted(self.model.jobs)), ANY_TASK)
         told = data.draw(st.lists(runs | others, max_size=5))
         places = self.model.places()
-        assert self.model.end_all(told) == self.store.end_tasks(*_jobs_and_tasks(told))
+        assert self.model.end_all(told) == self.store.end_tasks(*jobs_and_tasks(told))
         self._adopt_revisions(places)
 
     @rule(data=st.data())
@@ -217,7 +221,7 @@ class SchedulersOnOneCell(ChangingCell):
         started = [self.model.jobs[job].started_ms[task] - late for job, task in told]
         places = self.model.places()
         ended = 0 if late else self.model.end_all(told)
-        assert ended == self.store.end_tasks(*_jobs_and_tasks(told), integers(started))
+        assert ended == self.store.end_tasks(*jobs_and_tasks(told), integers(started))
         self._adopt_revisions(places)
 
     @rule(data=st.data(), late=st.sampled_from([0, 0, 0, 1]))
@@ -297,7 +301,7 @@ class SchedulersOnOneCell(ChangingCell):
             for name in told
             if name in self.model.helpers() and self.model.kind(name[0]) == kind
         ]
-        assert self.model.end_all(helpers) == self.store.end_helpers(kind, *_jobs_and_tasks(told))
+        assert self.model.end_all(helpers) == self.store.end_helpers(kind, *jobs_and_tasks(told))
         self._adopt_revisions(places)
 
     def _may_have_helpers(self) -> list[int]:
@@ -389,9 +393,3 @@ class SchedulersOnOneCell(ChangingCell):
     def the_invariants_hold(self) -> None:
         """The store's own check finds nothing."""
         assert [] == list(self.store.verify())
-
-
-def _jobs_and_tasks(names: Sequence[TaskName]) -> tuple[Ids, Index]:
-    """Return names of tasks as the arrays that a store takes."""
-    jobs, tasks = [job for job, _ in names], [task for _, task in names]
-    return integers(jobs), np.array(tasks, dtype=np.intp)

@@ -7,13 +7,14 @@ Source   docs/decisions/0003-the-commit-rule.md, 0015-evictions-alternates-machi
          0016-quotas.md.
 """
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from omega.cell.commit_context import CommitContext
-from omega.model.arrays import integers
+from omega.model.arrays import Ids, Index, integers
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.machines import MachineRows, MachineState
 from omega.model.outcomes import Outcome, Verdict
@@ -354,3 +355,9 @@ def row_differences(expected: MachineRows, actual: MachineRows) -> list[str]:
         for machine in sorted(wanted.keys() | got.keys())
         if wanted.get(machine) != got.get(machine)
     ]
+
+
+def jobs_and_tasks(names: Sequence[TaskName]) -> tuple[Ids, Index]:
+    """Return names of tasks as the arrays that a store takes."""
+    jobs, tasks = [job for job, _ in names], [task for _, task in names]
+    return integers(jobs), np.array(tasks, dtype=np.intp)
