@@ -37,7 +37,7 @@ class ShareState(Enum):
     ALL = "has all that it asks for"
     FAIR = "has what is fair"
     UNORDERED = "has less than is fair: no scheduler leases in a fair order (--set order=drf)"
-    BELOW = "has less than is fair, until tasks of others end"
+    BELOW = "has less than is fair, until it finds room"
 
 
 @dataclass(frozen=True)

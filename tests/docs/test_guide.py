@@ -94,7 +94,7 @@ def test_tenants_share_by_weights(
         (job,) = store.submit([a_spec(tenant="vision")])
         with Shell(tmp_path, dict(os.environ)) as shell:
             for words in steps(block):
-                if words[-1] == "&":
+                if words[0] == "kill" or words[-1] == "&":
                     shell.type(words)
                     wait_until(lambda: is_placed(store, job), "the job's place")
                 else:
