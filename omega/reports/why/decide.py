@@ -113,9 +113,10 @@ def _never(about: Situation) -> Finding | None:
             step = "Lower its minimum or the size of its tasks, or load machines: omega cell load"
     proven = found.reason is not ParkReason.GANG_TOO_LARGE or _is_too_large(about)
     unless = "" if proven else "; that is as schedulers pack it, and was not proven"
+    told = f"{found.detail[:1].upper()}{found.detail[1:]}{unless}"
     return Finding(
         Reason(found.reason.value),
-        f"{found.detail[:1].upper()}{found.detail[1:]}{unless}.",
+        told if told.endswith("?") else f"{told}.",
         f"{step}. To submit another spec, end this one: {again}."
         if about.status is not None
         else f"{step}.",
