@@ -128,8 +128,8 @@ $$;
 
 -- Agree on the order of a kind's queue for the time of a lease. `granted` is false if replicas have agreed on another order
 -- that has not run out: `held_as`, by `held_by` last. An agreement never becomes shorter. Calls write one at a time. One that
--- does not get its turn within a few tries, as where a transaction was left open, answers by what is on record, and writes
--- nothing: replicas repeat the call with each report.
+-- has waited in vain for the others, as where a transaction was left open, answers by what is on record, and writes nothing:
+-- replicas repeat the call with each report.
 CREATE FUNCTION omega.agree_on_order(_scheduler text, _replica text, _name text, _lease_ms bigint, OUT granted boolean, OUT held_by text, OUT held_as text)
 LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
