@@ -41,7 +41,7 @@ class Limits:
     """Levels of objects and arrays in a memo or in facts; the outermost object is the first."""
     processes_per_login_max: int = 1_000
     """Processes that report under one login, and processes that lease turns under one login."""
-    rounds_per_login_max: int = 100
+    kinds_per_login_max: int = 100
     """Kinds of scheduler whose last round was begun by one login, and kinds on whose order of the
     queue it agreed last."""
     occupied_machines_max: int = 1_000

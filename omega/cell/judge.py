@@ -20,8 +20,9 @@ from omega.model.outcomes import ACCEPTED, NO_IDS, Outcome, Verdict
 def judge(rows: MachineRows, transaction: Transaction, context: CommitContext) -> Outcome:
     """Judge the claims in order, job by job, against what earlier granted claims left.
 
-    The usual case is decided here: no evictions, no alternates needed, quotas that surely suffice.
-    `judge_sequentially` decides all other transactions, and has the whole rule.
+    The usual case is decided here: no evictions, quotas that suffice for all claims, and no refused
+    claim with an alternate. `judge_sequentially` decides all other transactions, and has the whole
+    rule.
 
     `rows` must hold every existing machine that the transaction names or that runs one of
     `context.victims`. The outcome's fresh rows are the machines named or changed, after the commit.
@@ -64,9 +65,10 @@ def judge(rows: MachineRows, transaction: Transaction, context: CommitContext) -
 def _before_fit(
     rows: MachineRows, transaction: Transaction, context: CommitContext, at: Index
 ) -> Verdicts:
-    """Return verdicts that do not depend on other claims; later lines overwrite earlier ones.
+    """Return the verdicts that do not depend on other claims.
 
-    So the order of the rule is kept: the lease before the task, the task before the machine.
+    `at` (claims,) has each claim's row of `rows`, -1 for an unknown machine. The rule's order is
+    lease, task, machine. The verdicts are written in the reverse order, so that the first applies.
     """
     verdicts = machine_verdicts(rows, transaction.rule, at, transaction.claims.seen)
     if not holds(context.unplaced):
@@ -86,7 +88,8 @@ def _needs_an_alternate(claims: Claims, verdicts: Verdicts) -> bool:
 def _serve(free: Amounts, at: Index, demand: Amounts, task: Index, verdicts: Verdicts) -> Amounts:
     """Serve one job's claims in order, write refusals to `verdicts`, and return what is left.
 
-    `free` and the result are (machines, kinds), `demand` is (claims, kinds).
+    `free` and the result are (machines, kinds), `demand` is (claims, kinds), and `at` has the
+    machine of each claim.
     """
     # Order matters only on machines whose claims exceed what they have, and where a task is claimed
     # twice. Both are rare, so judging those claims one by one does not show in a profile.
@@ -115,7 +118,7 @@ def _walk(
     """Serve the claims at positions `in_order` one by one, writing to `left` and `verdicts`."""
     placed: set[int] = set()
     for claim in in_order:
-        if int(task[claim]) in placed:  # this comes before what the machine is, as in the rule
+        if int(task[claim]) in placed:  # in the rule, tasks come before machines
             verdicts[claim] = Verdict.ALREADY_PLACED
         elif verdicts[claim] != ACCEPTED:
             continue

@@ -1,12 +1,12 @@
 """One attempt: Omega's optimistic loop, as a generator of effects.
 
-Goal     The whole loop on two screens: refresh, think, place, commit, learn, try again.
+Goal     The whole loop in one function: refresh, think, place, commit, learn, try again.
 Promise  No I/O, no clock, no events: a driver answers its effects, and `AttemptMeter` times it and
          reports. The same answers lead to the same effects. A task is claimed at most once in each
          try.
-Source   Omega (EuroSys 2013), section 3.4. To think is to let decision time pass that experiments
-         add; in production nothing is added to the time that placement takes. Placement runs after
-         it, on the view that was read before it, as in the paper's simulator.
+Source   Omega (EuroSys 2013), section 3.4. Thinking is decision time that experiments add; in
+         production it is zero. Placement runs after it, on the view that was read before it, as in
+         the paper's simulator.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -62,8 +62,8 @@ class PlanningContext:
     driver_places: bool = False
     """Whether to yield `PlaceAtRandom` for plain jobs; only drivers of simulations place jobs."""
     keeps_order: bool = False
-    """Whether jobs are given in the order in which they are to be placed; a scheduler that
-    overrides `order` still puts them in its own."""
+    """Whether jobs are given in the order in which they are to be placed. If the scheduler
+    overrides `order`, that applies all the same."""
 
     def rng(self, job: LeasedJob, tries: int) -> np.random.Generator:
         """Return the random generator of one try; retries and other replicas get other streams."""
@@ -218,7 +218,8 @@ def _make_way(
         machines = machines_to_look_at(view, job, rng)
         more = yield from _look(view, job, machines, claims, rng)
         if not len(more):
-            # What was drawn does not suffice: the whole cell is summed up, and tells where to look.
+            # The machines that were drawn do not suffice. A sum over the whole cell, of what yields
+            # on each machine, names better ones.
             precedence = job.spec.precedence
             if precedence not in summaries:
                 summaries[precedence] = yield from called(

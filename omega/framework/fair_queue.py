@@ -2,9 +2,10 @@
 
 Goal     Give the next room to the tenant with the smallest share, however many jobs another queues.
 Promise  No I/O: a driver answers its effects. Lanes, what tenants use, and the view are read once a
-         gap (`share_gap_ms`), or less often where reads take long, and before the next lease if the
-         last one found fewer jobs than were asked for. Between reads, what this process has leased
-         is added to what tenants use. What other replicas lease is seen with the next read.
+         gap (`share_gap_ms`), or less often where reads take long. If a lease brought fewer jobs
+         than it asked for, they are read again before the next one. Between reads, what this
+         process has leased is added to what tenants use. What other replicas lease is seen with
+         the next read.
 Source   DRF (NSDI 2011) and Choosy (EuroSys 2013); docs/decisions/0058-the-order-of-the-queue.md.
 """
 
@@ -21,12 +22,12 @@ from omega.clock import Clock
 from omega.framework.effects import Effects, called, refreshed
 from omega.framework.job_attempt import AttemptEnd, JobResult
 from omega.framework.passed_over import PassedOver
-from omega.framework.wakeable import NOBODYS
+from omega.framework.wakeable import NO_LEASE
 from omega.limits import LIMITS
 from omega.model.arrays import Amounts
 from omega.model.jobs import LeasedJob
 from omega.model.lanes import Lane, QueueOrder, demand_left
-from omega.ordering.fair import Lanes, fair_jobs, fair_order, one_gpu_kind
+from omega.ordering.fair import Lanes, by_resource, fair_jobs, fair_order
 from omega.ordering.tenants import Tenant, TenantNodes, TenantTree
 from omega.store.holdings import RESOURCES
 from omega.store.lanes import LaneHead, TenantUse
@@ -43,12 +44,13 @@ LEFT_TO_OTHERS_S: Final = 1.0
 
 @dataclass(frozen=True)
 class _Charge:
-    """What a tenant is taken to use, or no longer to use, since use was summed up."""
+    """What a lease of this process adds to what a tenant uses, until a sum of use includes it."""
 
     at_s: float
+    """When the job was leased."""
     tenant: str
     demand: Amounts
-    """(resources,) of a job that was leased; negative: of tasks that were not placed after all."""
+    """(resources,) of the job's unplaced tasks; after its attempt, of those that were placed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +60,9 @@ class _Known:
     due_s: float
     """When it is to be read again."""
     heads: Sequence[LaneHead]
-    """Of this kind, and of others that have a fair order ..."""
+    """Of the lanes of this kind, and of other kinds that have a fair order."""
     lanes: Lanes
-    """... and as arrays."""
+    """The lanes of these heads, as arrays."""
     nodes: TenantNodes
     """The tenants of these lanes, and those that use something."""
     use: Amounts
@@ -70,7 +72,7 @@ class _Known:
     jobs_with_room: int
     """An upper bound of how many jobs the free room takes."""
     has_room: Mapping[tuple[str, Lane], bool]
-    """Of lanes of other kinds without constraints, whether a machine has room for a task."""
+    """By kind and lane, of lanes without constraints: whether a machine has room for a task."""
 
 
 class FairQueue:
@@ -93,13 +95,14 @@ class FairQueue:
         self._is_short = False
         """Whether the last lease found fewer jobs than were asked for."""
         self._charges: dict[UUID, _Charge] = {}
-        """By token, leases of this process since the use that was read last was summed up."""
+        """By token; those that are older than the sum of use that was read last are dropped."""
         self._passed_over = PassedOver[Lane | str](clock)
         """By lane, for DRF by tenant, what has found no room since the view last gained any."""
-        self._others: dict[tuple[str, Lane], tuple[float, int]] = {}
-        """Since when lanes of other kinds could have taken room, and what their tenants used."""
+        self._room_left: dict[tuple[str, Lane], tuple[float, Amounts]] = {}
+        """By kind and lane, of other kinds: since when room is left to a lane, and what its tenant
+        used when last looked at."""
         self._room: OpenRoom | None = None
-        """The room of the last read, or less: what placement saw since when it found none."""
+        """The room of the last read; lower where a placement that found no room saw less since."""
         self._generation = -1
         self._nodes: tuple[tuple[str, ...], tuple[Tenant, ...], TenantNodes] | None = None
         """The names and tenants of the last read, and their nodes, which take long to make."""
@@ -117,8 +120,8 @@ class FairQueue:
             jobs_max = min(jobs_max, max(JOBS_LEASED_MIN, known.jobs_with_room))
         # How many jobs stand behind a head was not read. If a lane has fewer, `took` sees it.
         use = self._used(known)
-        may_go = [self._jobs_max(known, head, use, jobs_max) for head in known.heads]
-        lanes = replace(known.lanes, pending=np.array(may_go, dtype=np.int64))
+        pending = [self._jobs_max(known, head, use, jobs_max) for head in known.heads]
+        lanes = replace(known.lanes, pending=np.array(pending, dtype=np.int64))
         order = fair_order(lanes, known.nodes, use, known.capacity, jobs_max)
         counts = zip(known.heads, order.count.tolist(), strict=True)
         return {it.lane: count for it, count in counts if count and it.scheduler == self._kind}
@@ -147,19 +150,20 @@ class FairQueue:
                 self._charges[job.token] = replace(charge, demand=left)
             never_fits = diagnosis is not None and diagnosis.reason.is_permanent
             if result.ending is AttemptEnd.NO_ROOM and not never_fits:
-                self._passed_over.note(self._whose(Lane.of(job.spec)), job)
+                self._passed_over.note(self._key_of(Lane.of(job.spec)), job)
                 if result.room is not None and self._room is not None:
-                    # What was taken and came back between two reads is a gain for this job.
+                    # The next read compares with this: room that was taken since the last read and
+                    # has come back by then is a gain, for this job.
                     self._room = self._room.lowest(result.room)
 
     def parked_in_order(self, parked: Sequence[ParkedJob], view: View) -> Effects[list[ParkedJob]]:
-        """Return parked jobs in fair order: in this order room is looked for."""
+        """Return parked jobs in fair order, in which room is looked for."""
         if not parked:
             return []
         use = yield from self._read_use()
         names = {job.spec.tenant for job in parked}.union(use.used)
         nodes = self._nodes_of(sorted(names), use.tenants)
-        jobs = [LeasedJob(it.id, NOBODYS, it.spec, it.unplaced) for it in parked]
+        jobs = [LeasedJob(it.id, NO_LEASE, it.spec, it.unplaced) for it in parked]
         by_id = {job.id: job for job in parked}
         order = fair_jobs(jobs, nodes, _use_rows(nodes, use), _capacity(view.open_room()))
         return [by_id[job.id] for job in order]
@@ -182,7 +186,7 @@ class FairQueue:
             self._passed_over.clear()
         self._room, self._generation = room, view.generation
         there = {(head.scheduler, head.lane) for head in heads}
-        self._others = {lane: since for lane, since in self._others.items() if lane in there}
+        self._room_left = {lane: since for lane, since in self._room_left.items() if lane in there}
         names = {head.lane.tenant for head in heads}.union(use.used)
         nodes = self._nodes_of(sorted(names), use.tenants)
         now_s = self._clock.now()
@@ -203,26 +207,27 @@ class FairQueue:
         return (yield from called("tenant_use", lambda store: store.tenant_use(age_ms_max=gap_ms)))
 
     def _jobs_max(self, known: _Known, head: LaneHead, use: Amounts, wanted: int) -> int:
-        """Return how many jobs of a lane take part: of this kind, or of another that could go.
+        """Return how many jobs of a lane take part in the order, `wanted` at most.
 
-        A lane of another kind whose tenant has got no more for `LEFT_TO_OTHERS_S` is left out: its
+        Lanes of other kinds take part if there is room for a task, so that it is left to them. If
+        the tenant has got no more of anything for `LEFT_TO_OTHERS_S`, the lane is left out: its
         scheduler is slow, or sees what cannot be seen from here.
         """
         if head.scheduler == self._kind:
-            return self._passed_over.jobs_max(self._whose(head.lane), head, wanted)
+            return self._passed_over.jobs_max(self._key_of(head.lane), head, wanted)
         key, now_s = (head.scheduler, head.lane), self._clock.now()
         if not known.has_room.get(key, False):
-            self._others.pop(key, None)
+            self._room_left.pop(key, None)
             return 0
-        used = int(use[known.nodes.position[head.lane.tenant]].max())
-        since_s, before = self._others.get(key, (now_s, used))
-        if used > before:
+        used = use[known.nodes.position[head.lane.tenant]]
+        since_s, before = self._room_left.get(key, (now_s, used))
+        if (used > before).any():
             since_s = now_s
-        self._others[key] = (since_s, used)
+        self._room_left[key] = (since_s, used)
         return wanted if now_s - since_s < LEFT_TO_OTHERS_S else 0
 
-    def _whose(self, lane: Lane) -> Lane | str:
-        """Return who waits if a job of this lane finds no room: the lane, or its tenant."""
+    def _key_of(self, lane: Lane) -> Lane | str:
+        """Return what is passed over if a job of this lane finds no room: it, or its tenant."""
         return lane if self.order is QueueOrder.CHOOSY else lane.tenant
 
     def _used(self, known: _Known) -> Amounts:
@@ -260,7 +265,7 @@ def _use_rows(nodes: TenantNodes, use: TenantUse) -> Amounts:
 
 def _capacity(room: OpenRoom) -> Amounts:
     """Return the capacity of all machines that take claims: (resources,)."""
-    return one_gpu_kind(room.capacity.sum(axis=0))
+    return by_resource(room.capacity.sum(axis=0))
 
 
 def _jobs_with_room(heads: Sequence[LaneHead], room: OpenRoom) -> int:
@@ -269,14 +274,14 @@ def _jobs_with_room(heads: Sequence[LaneHead], room: OpenRoom) -> int:
     It is as if the free room were on one machine, and each job asked for the least that any head
     asks for of each resource.
     """
-    free = one_gpu_kind(room.free.sum(axis=0))
+    free = by_resource(room.free.sum(axis=0))
     smallest = np.array([it.demand for it in heads], dtype=np.int64).min(axis=0)
     needs = smallest > 0
     return int((free[needs] // smallest[needs]).min(initial=LIMITS.jobs_per_submission_max))
 
 
 def _have_room(heads: Sequence[LaneHead], room: OpenRoom) -> dict[tuple[str, Lane], bool]:
-    free = one_gpu_kind(room.free)
+    free = by_resource(room.free)
     known: dict[tuple[int, ...], bool] = {}
     has_room: dict[tuple[str, Lane], bool] = {}
     for head in heads:
@@ -289,7 +294,7 @@ def _have_room(heads: Sequence[LaneHead], room: OpenRoom) -> dict[tuple[str, Lan
 
 
 def _gained(before: OpenRoom, room: OpenRoom) -> bool:
-    """Return whether any machine has more free of any kind than before, or machines have joined."""
+    """Return whether a machine has more of any resource free, or machines have joined."""
     if before.free.shape != room.free.shape:
         return True
     return bool((room.free > before.free).any())

@@ -93,7 +93,7 @@ class Process:
             self.emit = fan_out(self.fold, self.signal_tracker, self.sink)
         self.rng = np.random.default_rng([self.run_seed, crc32(name.encode())])
         self._clearing = MachineClearing(self.emit)
-        # A planner of rounds looks itself for tasks that could be evicted for its parked jobs.
+        # A planner of rounds finds by itself whom it could evict for its parked jobs.
         is_woken_by_yields = self._preempts and self.scheduler.rounds is None
         self._room_watch = RoomWatch(self.clock, self.settings.rescue_interval_ms)
         self._order = self.scheduler.queue_order or QueueOrder(self.settings.queue_order)
@@ -152,9 +152,9 @@ class Process:
     def cycle(self) -> Effects[int]:
         """Do the periodic work that is due, then run a cycle of the planner.
 
-        An idle process looks for room for parked jobs soon after they were parked, and ever more
-        seldom (`RoomWatch`), beside the regular checks of its view. Returns how many jobs were
-        planned, or else woken.
+        Between the regular checks of its view, an idle process looks for room for parked jobs: at
+        first soon after they were parked, then at ever longer intervals (`RoomWatch`). Returns how
+        many jobs were planned, or, if none were, woken.
         """
         yield from self._housekeep()
         jobs = yield from self._planner.cycle()
@@ -175,7 +175,7 @@ class Process:
         """Agree on the kind's order until `lease_ms` from now.
 
         Raises BadInput if other replicas of the kind have agreed on another order. A scheduler with
-        rounds leases all jobs, and has none.
+        rounds leases all jobs, in no order, and does not agree on one.
         """
         if not self.housekeeps or self.scheduler.rounds is not None:
             return
@@ -186,8 +186,8 @@ class Process:
         )
         if other is not None:
             raise BadInput(
-                f"{other.held_by} leases jobs in the order {other.order.value}, and all replicas of"
-                f" a kind have one order: not {order.value}; stop them first, and wait for"
+                f"{other.held_by} has the order {other.order.value}, and all replicas of a kind"
+                f" have one; to change it to {order.value}, stop all of {kind} and wait for"
                 f" {lease_ms / 1_000:g} s",
                 field="order",
             )
@@ -211,8 +211,9 @@ class Process:
         if self.scheduler.rounds is not None:
             return RoundPlanner(context, self.scheduler.rounds, leasing, meter, settings, self.emit)
         if self._fair is not None:
-            # A fair order compares pending jobs only, so jobs without room stay pending. FairQueue
-            # passes over their lane or tenant, so that they are not tried all the time.
+            # A fair order compares only pending jobs, so jobs without room must not be parked: that
+            # is what `losers_first` says. FairQueue passes over their lane or tenant, so that they
+            # are not tried all the time.
             settings = settings.model_copy(update={"losers_first": True})
         dispose = self.dispose or partial(disposition, settings=settings, rng=self.rng)
         jobs = JobPlanner(

@@ -100,7 +100,8 @@ class Scheduler(ABC):
     def order(self, jobs: Sequence[LeasedJob], view: View) -> Sequence[LeasedJob]:
         """Return the jobs in the order in which they are to be placed.
 
-        The default is that of the queue: highest precedence first, then oldest.
+        The default is highest precedence first, then oldest. With a fair order of the queue, jobs
+        keep that order unless this is overridden.
         """
         return precedence(jobs)
 

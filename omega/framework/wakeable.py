@@ -30,7 +30,7 @@ BATCHES_MAX = 256
 NO_QUOTAS = QuotaAdmission({})
 """Admits every job."""
 
-NOBODYS = UUID(int=0)
+NO_LEASE = UUID(int=0)
 """The token of a job that is examined without a lease."""
 
 
@@ -66,7 +66,7 @@ class _Alike:
     def __init__(self, example: ParkedJob) -> None:
         self.job = LeasedJob(
             id=example.id,
-            token=NOBODYS,
+            token=NO_LEASE,
             spec=example.spec,
             unplaced=example.unplaced,
             placed_task=example.placed_task,

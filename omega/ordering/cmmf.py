@@ -9,8 +9,9 @@ Promise  The smallest weighted share is as large as can be, then the next, and s
          use it is DRF's: each keeps what its paper proves. With constraints and several resources
          at once, it is not promised that a lie never pays.
 Source   Ghodsi et al., Choosy (EuroSys 2013), by an iterated linear program; DRF (NSDI 2011). The
-         prices of the program say who is frozen: a share whose floor has a price is at its floor
-         in each best solution (complementary slackness), so that it cannot be raised.
+         dual values (prices) of the program say which shares are frozen: a share whose floor has a
+         price is at its floor in each best solution (complementary slackness), so that it cannot
+         be raised.
 """
 
 from dataclasses import dataclass

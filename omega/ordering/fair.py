@@ -1,17 +1,18 @@
 """Fair order: the next job is one of the tenant with the smallest weighted dominant share.
 
 Goal     Keep a tenant with ten thousand jobs from holding up everybody else.
-Promise  Each job goes to the tenant with the smallest weighted dominant share at that moment: from
-         the root of the tree down, the child whose share, with all below it, is smallest, of those
-         with a job that may go. Equal shares go by name. Within a tenant the lane goes whose head
-         has the higher precedence, then the lower id. Shares are of capacity, not of what is free,
-         and a resource without capacity counts for nothing. They are compared exactly while
-         capacity times weight is below 2**53. The same input gives the same order.
+Promise  The next job is one of the tenant with the smallest weighted dominant share at that moment.
+         It is found from the root of the tree down: on each level, of the children that have a job
+         which may go, the one with the smallest share, all below it counted. Equal shares go by
+         name. Within a tenant the lane goes whose head has the higher precedence, then the lower
+         id. Shares are of capacity, not of what is free, and a resource without capacity counts for
+         nothing. They are floats: while capacity times weight is below 2**53, equal shares compare
+         equal, and a larger one never as smaller. The same input gives the same order.
 Source   DRF: Ghodsi et al., Dominant Resource Fairness (NSDI 2011). Choosy: Ghodsi et al., Max-Min
          Fair Sharing for Datacenter Jobs with Constraints (EuroSys 2013), where only lanes whose
-         jobs can use what is free are eligible. The tree is theirs level by level. Its known
-         weakness: a parent whose children want different resources counts as having the largest
-         of its shares, for all of them (Bhattacharya et al., SoCC 2013, section 3).
+         jobs can use what is free are eligible. In the tree, DRF is applied on each level. That has
+         a known weakness: a parent whose children want different resources counts as having the
+         largest of its shares, for all of them (Bhattacharya et al., SoCC 2013, section 3).
 """
 
 from collections.abc import Sequence
@@ -40,7 +41,7 @@ class Lanes:
     """
 
     tenant: Index
-    """(lanes,) the position of each lane's tenant among the names of the tree's nodes."""
+    """(lanes,) the position of each lane's tenant in `TenantNodes.names`."""
     pending: Counts
     """(lanes,) how many jobs of each lane may go."""
     demand: Amounts
@@ -74,7 +75,7 @@ def fair_order(
 
     `use` (tenants, resources) is what each of `nodes.names` uses, and `capacity` (resources,) what
     the cell has. Lanes, use and capacity have the same resources. `eligible` (lanes,) says which
-    lanes' jobs may go; without it, all may. For Choosy, those go that can use what is free.
+    lanes' jobs may go, as in Choosy those that can use what is free; without it, all may.
     """
     assert use.shape == (len(nodes.names), len(capacity))
     may_go = lanes.pending > 0 if eligible is None else eligible & (lanes.pending > 0)
@@ -102,7 +103,7 @@ def fair_jobs(
 ) -> list[LeasedJob]:
     """Return leased jobs in fair order, to be placed in it.
 
-    `use` and `capacity` are as for `fair_order`, with the columns of `one_gpu_kind`.
+    `use` and `capacity` are as for `fair_order`, with the columns of `by_resource`.
     """
     lanes = Lanes(
         tenant=np.array([nodes.position[job.spec.tenant] for job in jobs], dtype=np.intp),
@@ -121,8 +122,8 @@ def dominant_shares(use: Amounts, capacity: Amounts) -> Score:
     return np.asarray((use / _or_infinite(capacity)).max(axis=1, initial=0.0))
 
 
-def one_gpu_kind(rows: Amounts) -> Amounts:
-    """Return amounts with the device slots added up: (..., kinds) to (..., resources).
+def by_resource(rows: Amounts) -> Amounts:
+    """Return amounts by resource, all GPUs being one: (..., kinds) to (..., resources).
 
     The resources are those of `task_demand`.
     """
@@ -186,7 +187,7 @@ class _Filling:
 
     def __post_init__(self) -> None:
         self.jobs = min(self.wanted, int(self.pending[ROOT]))
-        """How many jobs there are to go."""
+        """How many jobs the order will have."""
         self._share = (self.used / self.whole).max(axis=1, initial=0.0)
         self._heaps: dict[int, Heap] = {}
         self._rows: dict[int, tuple[list[int], list[float]]] = {}
@@ -207,7 +208,7 @@ class _Filling:
         return path
 
     def charge(self, path: Sequence[int], demand: Sequence[int]) -> None:
-        """Count a job for the nodes above it."""
+        """Count a job for the nodes of its path."""
         for parent, node in zip((ROOT, *path), path, strict=False):
             if node not in self._rows:
                 self._rows[node] = (self.used[node].tolist(), self.whole[node].tolist())

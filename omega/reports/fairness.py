@@ -19,7 +19,7 @@ from omega.cell.view import View
 from omega.model.arrays import Amounts, Counts, Score
 from omega.model.lanes import QueueOrder, task_demand
 from omega.ordering.cmmf import LaneDemands, fair_shares, pooled
-from omega.ordering.fair import dominant_shares, one_gpu_kind
+from omega.ordering.fair import by_resource, dominant_shares
 from omega.ordering.tenants import TenantNodes, TenantTree
 from omega.placement.feasibility import matching
 from omega.store.holdings import RESOURCES
@@ -37,7 +37,7 @@ class ShareState(Enum):
     ALL = "has all that it asks for"
     FAIR = "has what is fair"
     UNORDERED = "has less than is fair: no scheduler leases in a fair order (--set order=drf)"
-    BELOW = "has less than is fair, until tasks of others end"
+    BELOW = "has less than is fair, until it finds room"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class FairnessReport:
         asked = store.unfinished_tasks()
         view = View(store.snapshot())
         nodes = tree.nodes(sorted({it.tenant for it in asked}))
-        capacity = one_gpu_kind(np.where(view.open[:, np.newaxis], view.capacity, 0))
+        capacity = by_resource(np.where(view.open[:, np.newaxis], view.capacity, 0))
         whole = capacity.sum(axis=0)
         summed = _Sums.of(asked, nodes)
         share = dominant_shares(summed.used, whole)

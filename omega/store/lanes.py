@@ -79,7 +79,8 @@ class LaneStore(Protocol):
         """Agree on the order of a kind until `lease_ms` from now; None if it is agreed.
 
         If replicas have agreed on another order that has not run out, return that one; nothing
-        changes. Raises StoreUnavailable if other calls that agree run at the same time.
+        changes. In Postgres a call during which others agree on orders answers by what is on
+        record, and may leave the agreement as it was.
         """
         ...
 
@@ -110,7 +111,7 @@ class TenantReader(Protocol):
     def unfinished_tasks(self) -> list[UnfinishedTasks]:
         """Return the tasks of all jobs that have not ended, by tenant and shape, most tasks first.
 
-        Of a job with several groups it is assumed that the same part of each has no place. There
-        are at most `LIMITS.lanes_max` rows: those of most tasks.
+        Of a job with several groups it is assumed that the same fraction of each has no place.
+        There are at most `LIMITS.lanes_max` rows: those of most tasks.
         """
         ...

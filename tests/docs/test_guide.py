@@ -94,7 +94,7 @@ def test_tenants_share_by_weights(
         (job,) = store.submit([a_spec(tenant="vision")])
         with Shell(tmp_path, dict(os.environ)) as shell:
             for words in steps(block):
-                if words[-1] == "&":
+                if words[0] == "kill" or words[-1] == "&":
                     shell.type(words)
                     wait_until(lambda: is_placed(store, job), "the job's place")
                 else:
@@ -114,13 +114,14 @@ def test_why_is_asked_of_jobs_that_wait_and_of_one_that_does_not(
     for block in blocks(WHY, "yaml"):
         saved(block, tmp_path, WHY.text)
     (block,) = marked(WHY, "why")
-    with closing(PostgresStore(database_url)) as store:
-        store.add_machines(a_cell(2, attributes={"zone": ["a", "b"]}))
-        with working(database_url, BatchScheduler()) as batch:
-            submit, *questions = steps(block)
-            assert 0 == omega(*submit[1:]).code
-            work_until(batch, store, 1, State.RUNNING)
-            said = {" ".join(words): omega(*words[1:]).out for words in questions}
+    machine_a, machine_b, submit, *questions = steps(block)
+    with (
+        closing(PostgresStore(database_url)) as store,
+        working(database_url, BatchScheduler()) as batch,
+    ):
+        assert [0, 0, 0] == [omega(*words[1:]).code for words in (machine_a, machine_b, submit)]
+        work_until(batch, store, 1, State.RUNNING)
+        said = {" ".join(words): omega(*words[1:]).out for words in questions}
 
     assert "one_kind_short" in said["omega why waits"]
     assert "no   2 cores free" in said["omega why waits --machine machine-1"]

@@ -45,7 +45,7 @@ def test_an_attribute_that_no_machine_has(database_url: str, store: PostgresStor
         report = why(store, job)
 
         assert Reason.UNKNOWN_ATTRIBUTE is report.finding.reason
-        assert "did you mean 'zone'" in report.finding.evidence
+        assert report.finding.evidence.endswith("; did you mean 'zone'?")
         assert [("machines in all", 2), ("has zonee", 0)] == [
             (step.what, step.left) for step in report.funnel[:2]
         ]

@@ -240,7 +240,7 @@ def test_replicas_of_a_kind_have_one_order() -> None:
     cell = FairCell(QueueOrder.DRF, replicas=1)
     cell.run(seconds=5)
     cell.start(BatchScheduler(), QueueOrder.FIFO, "1")
-    with pytest.raises(BadInput, match=r"order: batch/0 leases jobs in the order drf"):
+    with pytest.raises(BadInput, match=r"order: batch/0 has the order drf"):
         cell.run(seconds=1)
 
 

@@ -79,11 +79,14 @@ def _evidence(report: WhyReport) -> Iterator[tuple[str, str]]:
         yield ("quotas" if number == 0 else "", phrase)
     if report.line.ahead:
         first = ", ".join(f"{it.id} (precedence {it.precedence})" for it in report.line.first)
-        yield (
-            "in line",
+        counted = (
             f"{at_least(report.line.higher, 'job')} of higher precedence and"
-            f" {at_least(report.line.older, 'older job')} before it; first {first}",
+            f" {at_least(report.line.older, 'older job')}"
         )
+        if report.order.is_fair:
+            yield "in line", f"{counted}; but the order {report.order.value} goes by shares"
+        else:
+            yield "in line", f"{counted} before it; first {first}"
     if report.evictions is not None and _waits(report) and not report.finding.reason.is_permanent:
         yield "evictions", _evictions(report)
 

@@ -15,6 +15,7 @@ from shlex import quote
 from omega.cell.view import View
 from omega.lifecycle.states import FINAL, ParkReason, State
 from omega.model.jobs import LeasedJob
+from omega.model.lanes import QueueOrder
 from omega.placement.diagnosis import alone, diagnose, emptied
 from omega.placement.feasibility import room
 from omega.placement.groups import waiting_groups
@@ -51,6 +52,8 @@ class Situation:
     """The cell once all notices have ended; None if there are none, or if there is room."""
     round_due_s: float | None = None
     """Seconds until the next round of its kind of scheduler; None if that has no rounds."""
+    order: QueueOrder = QueueOrder.FIFO
+    """The order in which its kind of scheduler leases."""
 
     @property
     def state(self) -> State:
@@ -113,9 +116,10 @@ def _never(about: Situation) -> Finding | None:
             step = "Lower its minimum or the size of its tasks, or load machines: omega cell load"
     proven = found.reason is not ParkReason.GANG_TOO_LARGE or _is_too_large(about)
     unless = "" if proven else "; that is as schedulers pack it, and was not proven"
+    told = f"{found.detail[:1].upper()}{found.detail[1:]}{unless}"
     return Finding(
         Reason(found.reason.value),
-        f"{found.detail[:1].upper()}{found.detail[1:]}{unless}.",
+        told if told.endswith("?") else f"{told}.",
         f"{step}. To submit another spec, end this one: {again}."
         if about.status is not None
         else f"{step}.",
@@ -233,8 +237,8 @@ def _waits(about: Situation) -> Finding:
             f" {duration(about.waits_ms / 1_000)} away.",
             "Wait: it is tried again by itself.",
         )
-    if line.ahead:
-        return _behind(about)
+    if about.order.is_fair or line.ahead:
+        return _by_shares(about) if about.order.is_fair else _behind(about)
     return Finding(
         Reason.QUEUED,
         "There is room, and no other job of its kind is before it.",
@@ -254,6 +258,16 @@ def _wait_for_round(about: Situation) -> str:
 def at_least(number: int, noun: str) -> str:
     """Write how many are in line; a number up to which is counted stands for more."""
     return f"{number:,} or more {noun}s" if number >= LINE_MAX else things(number, noun)
+
+
+def _by_shares(about: Situation) -> Finding:
+    """Return what is known of a place in a fair order, which is decided as jobs are leased."""
+    return Finding(
+        Reason.BEHIND_OTHERS if about.line.ahead else Reason.QUEUED,
+        "There is room; of the tenants with jobs, the one with the smallest share is next"
+        f" (order {about.order.value}).",
+        "Wait until that is its tenant; for the shares see: omega fairness.",
+    )
 
 
 def _behind(about: Situation) -> Finding:

@@ -20,6 +20,7 @@ from omega.lifecycle.states import FINAL, State
 from omega.limits import LIMITS
 from omega.model.arrays import integers
 from omega.model.jobs import JobSpec, LeasedJob
+from omega.model.lanes import QueueOrder
 from omega.model.quotas import QuotaUse
 from omega.placement.diagnosis import has_room
 from omega.reports.jobs import row_of as job_row
@@ -76,6 +77,8 @@ class WhyReport:
     quotas: Sequence[str]
     """A phrase for each quota: what is left of it."""
     line: Line
+    order: QueueOrder
+    """The order in which its kind of scheduler leases; `line` is the one of FIFO."""
     evictions: Evictions | None
     attempts: Sequence[AttemptTold]
     placements: Mapping[int, str]
@@ -110,6 +113,7 @@ class WhyReport:
                 "older": self.line.older,
                 "first": [status.id for status in self.line.first],
             },
+            "order": self.order.value,
             "evictions": None if self.evictions is None else asdict(self.evictions),
             "attempts": [asdict(attempt) for attempt in self.attempts],
             "placements": [
@@ -186,6 +190,7 @@ def _without_spec(store: ReaderStore, status: JobStatus) -> WhyReport:
         needs=(),
         quotas=(),
         line=NOBODY,
+        order=QueueOrder.FIFO,
         evictions=None,
         attempts=told_attempts(store.attempts_of(status.id, attempts_max=ATTEMPTS_TOLD), names),
         placements={},
@@ -249,6 +254,7 @@ def _report(
         needs=needs,
         quotas=left_for(job.spec.tenant, job.spec.scheduler, uses),
         line=situation.line,
+        order=situation.order,
         evictions=situation.evictions,
         attempts=told_attempts(facts.attempts, names),
         placements=facts.placements,
@@ -280,6 +286,7 @@ def _situation(
         evictions=evictions,
         after_notices=over,
         round_due_s=next_round_s(store, job.spec.scheduler),
+        order=store.queue_orders().get(job.spec.scheduler, QueueOrder.FIFO),
     )
 
 

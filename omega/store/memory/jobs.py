@@ -51,7 +51,7 @@ class MemoryJobs:
         self._ended = EndedTasks()
         self._new_token = new_token
         self._jobs: dict[int, JobRecord] = {}
-        self._lines: dict[str, PendingQueue] = defaultdict(PendingQueue)
+        self._queues: dict[str, PendingQueue] = defaultdict(PendingQueue)
         self._leased: dict[int, JobRecord] = {}
         self._parked: dict[int, JobRecord] = {}
         self._helpers: dict[int, list[int]] = {}
@@ -78,7 +78,7 @@ class MemoryJobs:
         if lanes is not None and min(lanes.values(), default=0) < 0:
             raise BadInput("bad lease: a negative number of jobs of a lane")
         now_s = self._clock.now()
-        queue = self._lines[scheduler]
+        queue = self._queues[scheduler]
         jobs = (
             queue.take(jobs_max, now_s)
             if lanes is None
@@ -270,7 +270,7 @@ class MemoryJobs:
     def _queue(self, job: JobRecord, *, delay_ms: int = 0) -> None:
         now_s = self._clock.now()
         job.not_before_s = now_s + delay_ms / 1_000
-        self._lines[job.spec.scheduler].join(job, job.not_before_s, now_s)
+        self._queues[job.spec.scheduler].join(job, job.not_before_s, now_s)
 
     def _holds(self, number: int, token: UUID) -> bool:
         return number in self._leased and self._leased[number].token == token

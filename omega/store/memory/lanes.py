@@ -46,7 +46,7 @@ class MemoryLanes(MemoryJobs):
         return [
             _head(kind, lane, job)
             for kind in sorted(fair | {scheduler})
-            for lane, job in self._lines[kind].heads(now_s)[: LIMITS.lanes_max]
+            for lane, job in self._queues[kind].heads(now_s)[: LIMITS.lanes_max]
         ]
 
     def tenant_use(self, *, age_ms_max: int) -> TenantUse:

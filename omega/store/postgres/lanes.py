@@ -1,8 +1,9 @@
 """The order of the queue in Postgres: lanes, tenants, and the agreement of replicas.
 
 Goal     Pass the calls of a fair order to their functions in Postgres.
-Promise  No read of lanes is longer than `LIMITS.lanes_max` rows. A tenant that makes no tree is
-         refused here in a sentence that names the field; the function refuses it, too.
+Promise  A read of lanes has at most `LIMITS.lanes_max` rows for each kind. A tenant with which the
+         tenants would be no tree is refused here, in a sentence that names the field, and by the
+         function.
 Source   docs/decisions/0058-the-order-of-the-queue.md; functions/lanes.sql.
 """
 

@@ -1,7 +1,10 @@
 """Lanes, and what their jobs need."""
 
+from typing import get_args
+
 import pytest
 
+from omega.config import Settings
 from omega.model.jobs import Constraint, Operator
 from omega.model.lanes import (
     CONSTRAINT_CLASSES,
@@ -68,3 +71,10 @@ def test_a_job_needs_what_its_groups_need_together_and_has_left_what_is_unplaced
 @pytest.mark.parametrize("order", QueueOrder)
 def test_every_order_but_fifo_compares_tenants(order: QueueOrder) -> None:
     assert (order is not QueueOrder.FIFO) == order.is_fair
+
+
+def test_the_setting_has_every_order() -> None:
+    setting = Settings.model_fields["queue_order"]
+
+    assert tuple(order.value for order in QueueOrder) == get_args(setting.annotation)
+    assert QueueOrder.FIFO.value == setting.default

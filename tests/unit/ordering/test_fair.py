@@ -8,7 +8,7 @@ import pytest
 
 from omega.model.arrays import Amounts, integers
 from omega.model.resources import amounts, machine_capacity
-from omega.ordering.fair import Lanes, dominant_shares, fair_jobs, fair_order, one_gpu_kind
+from omega.ordering.fair import Lanes, by_resource, dominant_shares, fair_jobs, fair_order
 from omega.ordering.tenants import Tenant, TenantNodes, TenantTree
 from omega.testing.builders import a_group, a_job, a_spec
 
@@ -198,11 +198,11 @@ def test_leased_jobs_are_sorted_in_the_same_order() -> None:
         a_job(job=5, spec=a_spec(1, tenant="some", precedence=7)),
     ]
     nodes = TenantTree().nodes(["many", "some"])
-    capacity = one_gpu_kind(amounts(cpu_milli=100_000))
+    capacity = by_resource(amounts(cpu_milli=100_000))
 
     order = fair_jobs(jobs, nodes, nothing(2, 4), capacity)
     assert [1, 5, 3, 4, 2] == [job.id for job in order]
-    use = one_gpu_kind(np.array([amounts(cpu_milli=1), amounts()]))
+    use = by_resource(np.array([amounts(cpu_milli=1), amounts()]))
     assert [5, 1] == [job.id for job in fair_jobs(jobs, nodes, use, capacity)][:2]
     assert [] == fair_jobs([], nodes, use, capacity)
 
@@ -216,7 +216,7 @@ def test_gpus_are_one_resource_whichever_slot_they_are(slices: int) -> None:
         a_job(job=3, spec=a_spec(tenant="other", cpu_milli=1)),
         a_job(job=4, spec=a_spec(tenant="other", cpu_milli=1)),
     ]
-    capacity = one_gpu_kind(machine_capacity(1_000, 1_000, gpus=8))
+    capacity = by_resource(machine_capacity(1_000, 1_000, gpus=8))
     nodes = TenantTree().nodes(["gpu", "other"])
 
     assert 8_000 == capacity[-1]
@@ -233,7 +233,7 @@ def test_a_job_may_have_groups_of_several_shapes() -> None:
         a_job(job=4, spec=a_spec(3, tenant="b")),
     ]
     nodes = TenantTree().nodes(["a", "b"])
-    capacity = one_gpu_kind(amounts(cpu_milli=100_000))
+    capacity = by_resource(amounts(cpu_milli=100_000))
 
     order = fair_jobs(jobs, nodes, nothing(2, 4), capacity)
     assert [1, 3, 2, 4] == [job.id for job in order]

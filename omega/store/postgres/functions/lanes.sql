@@ -1,6 +1,6 @@
 -- Lanes, tenants, and the orders of queues: docs/decisions/0058-the-order-of-the-queue.md. A lane is the queue of one
--- tenant's jobs of one class of constraints and one kind of scheduler. Schedulers without a fair order call agree_on_order
--- alone.
+-- tenant's jobs of one class of constraints and one kind of scheduler. Schedulers without a fair order call only
+-- agree_on_order.
 
 -- The lanes of a kind that have jobs in a state, pending or parked, and the first job of each; each is found by one search
 -- of the index. Both states are named in the query because the planner uses a partial index only if its condition is there.
@@ -57,7 +57,7 @@ RETURNS TABLE (
      ORDER BY h.scheduler COLLATE "C", h.tenant COLLATE "C", h.constraint_class
 $$;
 
--- What each tenant uses: the sum over its allocations. A tenant has the same position in both arrays.
+-- What each tenant uses: the sum over its allocations. tenants[i] uses used[i], an array of amounts.
 CREATE FUNCTION omega.sum_tenant_use(OUT tenants text[], OUT used bigint[])
 LANGUAGE sql STABLE AS $$
     SELECT coalesce(array_agg(t.tenant), '{}'), coalesce(array_agg(t.used), '{}')
@@ -65,10 +65,11 @@ LANGUAGE sql STABLE AS $$
               FROM omega.allocation a JOIN omega.job j ON j.id = a.job_id GROUP BY j.tenant) AS t
 $$;
 
--- What each tenant uses, and the tenants that the owner has set. The sum is at most so old, or twenty times as old as it
--- took to make it, which counts as ${sum_ms_max} ms at most: it may have waited for a lock, or the clock was set meanwhile.
--- One call at a time makes it anew. A transaction that is left open holds up nobody: others then sum up for themselves once
--- the sum that is kept is ten times too old. With 0 it is of this moment. The first row has the age of the sum, and no tenant.
+-- What each tenant uses, by a sum that is kept, and the tenants that the owner has set. The first row has the age of the sum,
+-- and no tenant. A sum that is older than _age_ms_max is made anew, but one that took long to make serves for twenty times
+-- that time, of which at most ${sum_ms_max} ms count: a making may have waited, or the clock was set meanwhile. With 0 the sum
+-- is made now. One call at a time makes the sum that is kept; the others return the old one meanwhile. So that a transaction
+-- left open holds up nobody, they make a sum for themselves once the old one is ten times too old.
 CREATE FUNCTION omega.read_tenant_use(_age_ms_max bigint)
 RETURNS TABLE (age_ms bigint, tenant text, used bigint[], weight integer, parent text) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 #variable_conflict use_column
@@ -105,7 +106,7 @@ BEGIN
 END $$;
 
 -- The tasks of all jobs that have not ended, by tenant and shape: how many run, and how many have no place. Of a job with
--- several groups it is assumed that the same part of each has none. At most ${lanes_max} rows: those of most tasks.
+-- several groups it is assumed that of each group the same fraction has none. At most ${lanes_max} rows: those of most tasks.
 CREATE FUNCTION omega.read_unfinished_tasks()
 RETURNS TABLE (tenant text, shape jsonb, running bigint, waiting bigint) LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
     WITH running AS (
@@ -126,8 +127,9 @@ RETURNS TABLE (tenant text, shape jsonb, running bigint, waiting bigint) LANGUAG
 $$;
 
 -- Agree on the order of a kind's queue for the time of a lease. `granted` is false if replicas have agreed on another order
--- that has not run out: `held_as`, by `held_by` last. While another call runs, or its transaction is left open, that is told
--- from what is on record, and nothing changes. An agreement never becomes shorter.
+-- that has not run out: `held_as`, by `held_by` last. An agreement never becomes shorter. Calls write one at a time. One that
+-- has waited in vain for the others, as where a transaction was left open, answers by what is on record, and writes nothing:
+-- replicas repeat the call with each report.
 CREATE FUNCTION omega.agree_on_order(_scheduler text, _replica text, _name text, _lease_ms bigint, OUT granted boolean, OUT held_by text, OUT held_as text)
 LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -152,8 +154,8 @@ BEGIN
     granted := NOT FOUND;
     IF NOT granted OR NOT is_alone THEN
         RETURN;
-    ELSIF (SELECT count(*) FROM queue_order o WHERE o.login = session_user AND o.scheduler <> _scheduler) >= ${rounds_per_login_max} THEN
-        RAISE EXCEPTION 'login % has agreed on orders for ${rounds_per_login_max} kinds of scheduler, which is the limit', session_user
+    ELSIF (SELECT count(*) FROM queue_order o WHERE o.login = session_user AND o.scheduler <> _scheduler) >= ${kinds_per_login_max} THEN
+        RAISE EXCEPTION 'login % has agreed on orders for ${kinds_per_login_max} kinds of scheduler, which is the limit', session_user
               USING ERRCODE = 'program_limit_exceeded';
     END IF;
     INSERT INTO queue_order AS o (scheduler, name, replica, expires_at)

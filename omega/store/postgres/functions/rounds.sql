@@ -30,8 +30,8 @@ BEGIN
     due_in_ms := round_ends_in(_scheduler, lasts);
     IF due_in_ms > 0 THEN
         RETURN;
-    ELSIF due_in_ms IS NULL AND (SELECT count(*) FROM round r WHERE r.login = session_user) >= ${rounds_per_login_max} THEN
-        RAISE EXCEPTION 'login % has begun rounds of ${rounds_per_login_max} kinds of scheduler, which is the limit', session_user
+    ELSIF due_in_ms IS NULL AND (SELECT count(*) FROM round r WHERE r.login = session_user) >= ${kinds_per_login_max} THEN
+        RAISE EXCEPTION 'login % has begun rounds of ${kinds_per_login_max} kinds of scheduler, which is the limit', session_user
               USING ERRCODE = 'program_limit_exceeded';
     END IF;
     due_in_ms := NULL;

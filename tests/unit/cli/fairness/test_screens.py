@@ -32,7 +32,7 @@ def test_a_row_has_the_path_the_shares_and_the_reason() -> None:
 
     assert [
         "tenant weight share fair gap waiting",
-        "org/ann 1,000 25.0% 50.0% -25.0% 1,234 has less than is fair, until tasks of others end",
+        "org/ann 1,000 25.0% 50.0% -25.0% 1,234 has less than is fair, until it finds room",
         "orders: batch drf, service fifo",
     ] == lines
 
