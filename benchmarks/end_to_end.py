@@ -183,7 +183,7 @@ class EndToEnd:
         progress.update(bar, description=f"{case}: drain")
         running.empty()
         before_s = running.cpu_s()
-        drained = running.drain(spec, jobs)
+        drained = running.drain(spec, jobs=jobs)
         rate = jobs / drained.drained_s
         yield _drain_row(case, drained, running.conflicts(), running.cpu_s() - before_s)
         if not shape.name:

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -74,14 +75,17 @@ class Live:
             statements.empty(self._link)
         self._tasks = 0
 
-    def drain(self, spec: JobSpec, jobs: int) -> Times:
-        """Fill the queue while the schedulers are held, then let them work until it is empty."""
+    def drain(self, *specs: JobSpec, jobs: int) -> Times:
+        """Fill the queue while the schedulers are held, then let them work until it is empty.
+
+        So many jobs of the first spec are submitted, then as many of the next.
+        """
         with self._held():
-            for first in range(0, jobs, JOBS_A_CALL):
+            for spec, first in product(specs, range(0, jobs, JOBS_A_CALL)):
                 self._stage.go_on()
                 self._submit(spec, min(JOBS_A_CALL, jobs - first))
         self._wait_until_dry()
-        return self._times(jobs)
+        return self._times(jobs * len(specs))
 
     def stream(self, spec: JobSpec, jobs: int, jobs_per_s: float) -> Times:
         """Submit jobs at a steady rate; wait until the last is committed."""
@@ -167,8 +171,11 @@ class Live:
 
 
 @contextmanager
-def live(stage: Stage, url: str, replicas: int) -> Iterator[Live]:
-    """Start so many schedulers on the database, as `omega demo` does, and end them afterwards."""
+def live(stage: Stage, url: str, replicas: int, **environment: str) -> Iterator[Live]:
+    """Start so many schedulers on the database, as `omega demo` does, and end them afterwards.
+
+    `environment` has more of their settings.
+    """
     specs = [
         ChildSpec(
             f"{KIND}-{replica}",
@@ -180,7 +187,11 @@ def live(stage: Stage, url: str, replicas: int) -> Iterator[Live]:
     supervisor = Supervisor(
         specs,
         log_dir=settings.data_dir / "logs" / "benchmark",
-        environment={"OMEGA_DATABASE_URL": url, "OMEGA_DATA_DIR": str(settings.data_dir)},
+        environment={
+            "OMEGA_DATABASE_URL": url,
+            "OMEGA_DATA_DIR": str(settings.data_dir),
+            **environment,
+        },
         clock=stage.clock,
     )
     with (
