@@ -18,6 +18,7 @@ from benchmarks.gpu_rounds import GpuRounds
 from benchmarks.growth import Growth
 from benchmarks.harness import Benchmark, Findings
 from benchmarks.idle_agents import IdleAgents
+from benchmarks.orders import Orders
 from benchmarks.paper import FIGURES
 from benchmarks.parsync import ParSync
 from benchmarks.placement import Placement
@@ -41,6 +42,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     Fragmentation,
     Conflicts,
     Alternates,
+    Orders,
     Preemption,
     EndToEnd,
     Execution,
