@@ -91,7 +91,8 @@ def test_bad_usage_ends_with_two(omega: Omega, arguments: tuple[str, ...]) -> No
 
     assert 2 == ran.code
     assert "" == ran.out
-    assert "Error" in ran.err
+    assert ran.err.startswith("omega: ")
+    assert 1 == ran.err.count("\n")
 
 
 @pytest.mark.parametrize(
