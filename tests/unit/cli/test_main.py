@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -248,3 +249,12 @@ def test_an_interrupt_before_anything_is_loaded_is_the_same(
 
     assert 130 == end.value.code
     assert "omega: interrupted\n" == capsys.readouterr().err
+
+
+@pytest.mark.parametrize("module", ["omega", "omega.cli"])
+def test_the_package_can_be_run_as_a_module(module: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", module, "--version"], check=True, capture_output=True, text=True
+    )
+
+    assert f"omega {__version__}\n" == ran.stdout
