@@ -1,9 +1,11 @@
-"""Faults in what is told of the past: stories of jobs and machines, and use by the hour."""
+"""Faults in what is told and kept of the past: stories, snapshots, and use by the hour."""
 
 from tests.mutants.mutant import Mutant, Part
 
 OF_STORIES = ("tests/unit/reports/stories", "tests/postgres/test_stories.py")
 story = Part("stories", OF_STORIES)
+BOUNDED = ("tests/postgres/test_bounded_stories.py",)
+snapshot = Part("snapshot", ("tests/postgres/test_interrupted_snapshot.py",))
 usage = Part("usage", ("tests/postgres/test_usage.py", "tests/unit/reports/test_usage.py"))
 MUTANTS: tuple[Mutant, ...] = (
     story(
@@ -37,6 +39,32 @@ MUTANTS: tuple[Mutant, ...] = (
         "return event.what, event.by, event.transaction, event.for_jobs, event.detail",
         "return event.what, event.for_jobs, event.detail",
         "What two schedulers did is told as one's.",
+    ),
+    story(
+        "claims-are-searched-without-end",
+        "omega/store/postgres/inquiries.py",
+        "PostgresInquiries.attempts_of",
+        """searched = {"searched": TRANSACTIONS_SEARCHED_MAX, "claims": «CLAIMS_SEARCHED_MAX»}""",
+        "2**62",
+        "`omega why` takes minutes on a cell with large commits.",
+        BOUNDED,
+    ),
+    story(
+        "visits-are-told-without-end",
+        "omega/store/postgres/stories.py",
+        "PostgresStories.machine_records",
+        "self._call(_VISITS, machine, VISITS_MAX, told=«VISIT_CLAIMS_MAX»)",
+        "2**62",
+        "The page of a machine with many small tasks takes a gigabyte.",
+        BOUNDED,
+    ),
+    snapshot(
+        "part-of-it-is-left",
+        "omega/store/saved/writing.py",
+        "write_cell",
+        "finally:\n    «beside.unlink(missing_ok=True)»",
+        "pass",
+        "Each snapshot that is stopped leaves a hidden file of the cell's size.",
     ),
     usage(
         "time-before-the-window-counts",

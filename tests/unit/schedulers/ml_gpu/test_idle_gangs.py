@@ -102,3 +102,14 @@ def test_gangs_that_train_and_jobs_beside_them_share_what_a_gang_without_a_rate_
             at_work.store.report_progress(jobs, before.done + 9, before.run_ms + 1_000)
 
     assert [4, 4, 0, 0] == [len(at_work.machines_of(job)) for job in (trains, runs, *at_work.jobs)]
+
+
+def test_gpus_that_a_gang_has_just_been_given_are_not_given_again() -> None:
+    at_work = stalled()
+    before = len(at_work.commits)
+    trains, runs = at_work.store.submit([training(4), beside(4, minimum=4)])
+
+    at_work.play()
+
+    assert [4, 0, 0] == [len(at_work.machines_of(job)) for job in (trains, runs, *at_work.jobs)]
+    assert [{}] == [commit.refused for commit in at_work.commits[before:]]
