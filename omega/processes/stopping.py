@@ -2,7 +2,8 @@
 
 Goal     End every process cleanly, whatever stops it.
 Promise  Ctrl-C, SIGTERM and a closed terminal set one event, whatever the process is doing; a
-         second Ctrl-C raises KeyboardInterrupt at once. A process that was started with
+         second Ctrl-C raises KeyboardInterrupt at once. Of a command that ends by itself, each of
+         them undoes what it has begun. A process that was started with
          `--end-with-parent` ends at most ORPHAN_GRACE_S after its parent.
 Source   The pipe to standard input: the kernel closes it however the parent ends.
 """
@@ -51,6 +52,26 @@ def stop_on_signals() -> Iterator[threading.Event]:
         if signal.SIGINT in asked:
             raise KeyboardInterrupt from error
         raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def interrupted_by_signals() -> Iterator[None]:
+    """Have SIGTERM and a closed terminal interrupt the block once, as Ctrl-C does.
+
+    For commands that end by themselves: what they have begun is undone on the way out.
+    """
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)  # or a second one would interrupt the undoing
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in SIGNALS}
+    try:
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

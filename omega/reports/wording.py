@@ -12,6 +12,7 @@ from typing import Final
 from omega.model.resources import GPU_SLICES, Kind
 
 UNKNOWN: Final = "-"
+UNKNOWN_MACHINE: Final = "a machine that is gone"
 MINUTE_S: Final = 60
 HOUR_S: Final = 3_600
 MILLION: Final = 1_000_000

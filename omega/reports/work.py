@@ -154,12 +154,12 @@ def why_in_rounds(
     told, waits = work.share, job.state is State.PENDING
     if told.is_stalled and job.state in (State.PENDING, State.RUNNING):
         types = f"{things(told.gpus, 'GPU')} of any type"
+        keeps = ", and keeps those that it has until another job of its kind wants them"
         return (
             "no_rate",
             f"It has made no step on {types}, and no table of rates has {work.kind}.",
             "Cancel it, or give its rates to scheduler and virtual nodes (--set throughputs=FILE,"
-            " --rates FILE). It gets no share of GPUs"
-            + ("." if waits else ", and holds those that it has until somebody else wants them."),
+            f" --rates FILE). It gets no share of GPUs{'' if waits else keeps}.",
         )
     if not waits or job.scheduler not in kinds_running:
         return None

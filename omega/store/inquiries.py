@@ -2,8 +2,8 @@
 
 Goal     Answer "why is it not placed?" from what is stored, without slowing the cell.
 Promise  Each read is bounded: the job by its keys, the line by an index and a limit, the story by
-         the newest `TRANSACTIONS_SEARCHED_MAX` records. What is older is not searched, and so
-         nothing is said of it.
+         the newest `TRANSACTIONS_SEARCHED_MAX` records and by `CLAIMS_SEARCHED_MAX` claims in
+         them. What is older is not searched, and so nothing is said of it.
 Source   docs/decisions/0054-why-a-job-waits.md.
 """
 
@@ -18,7 +18,9 @@ from omega.model.outcomes import Verdict
 from omega.store.status import JobStatus
 
 TRANSACTIONS_SEARCHED_MAX: Final = 10_000
-"""The newest records of commits that are searched for a job: in some fifty milliseconds."""
+"""The newest records of commits that are searched for a job: in some fifty milliseconds ..."""
+CLAIMS_SEARCHED_MAX: Final = 1_000_000
+"""... unless they hold so many claims: then none that is older than the one with the last."""
 LINE_MAX: Final = 1_000
 """Jobs ahead that are counted, for precedence and for age; so many stand for so many or more."""
 CLAIMS_TOLD_MAX: Final = 100

@@ -1,9 +1,9 @@
 """Stories: what is on record of one job, or of one machine, over time.
 
 Goal     Tell what happened to a job or on a machine, from records that are kept anyway.
-Promise  Each read is bounded: commits by the newest `TRANSACTIONS_SEARCHED_MAX` records and, of a
-         job, those around some earlier times; runs by the newest part of their history. What was
-         searched is told with what was found.
+Promise  Each read is bounded: commits by the newest `TRANSACTIONS_SEARCHED_MAX` records, by
+         `CLAIMS_SEARCHED_MAX` claims in them and, of a job, by those around some earlier times;
+         runs by the newest part of their history. What was searched is told with what was found.
 Source   docs/decisions/0054-why-a-job-waits.md.
 """
 
@@ -20,6 +20,8 @@ ATTEMPTS_MAX: Final = 200
 """Transactions of one job that are told ..."""
 VISITS_MAX: Final = 200
 """... transactions that named one machine ..."""
+VISIT_CLAIMS_MAX: Final = 10_000
+"""... none that is older than the one with the last of so many claims on it ..."""
 EVICTIONS_MAX: Final = 200
 """... tasks of a job, or on a machine, that commits evicted ..."""
 RUNS_MAX: Final = 10_000

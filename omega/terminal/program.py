@@ -7,14 +7,13 @@ Source   docs/decisions/0009-errors-and-retries.md.
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 import typer
-from rich.panel import Panel
-from rich.text import Text
 
 from omega.errors import BadInput, InvariantBroken, OmegaError, SettingsError, UnknownScheduler
 from omega.reports.printable import SENTENCE_MAX, printable
@@ -27,6 +26,8 @@ NO: Final = frozenset({"", "0", "false", "no", "off"})
 DONE, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 _command: Final = lru_cache(maxsize=32)(typer.main.get_command)
 """What typer makes of an app: to make it takes longer than most command lines take to be read."""
+INVALID: Final = re.compile(r"Invalid value(?: for (?P<where>.+?))?: (?P<about>.*)", re.DOTALL)
+"""What typer says of a value; what it is for is in quotation marks."""
 BAD_USAGE_ERRORS: Final = typer.BadParameter.__bases__
 """The errors that typer raises for arguments that it cannot read."""
 
@@ -40,7 +41,7 @@ def run_command_line(
     """
     escape_standard_streams()
     try:
-        code = _run(make(), said, program or name)
+        code = _run(name, make(), said, program or name)
         if code == INTERRUPTED:
             _print_error(name, "interrupted")
         sys.exit(code)
@@ -65,14 +66,14 @@ def run_command_line(
         sys.exit(FAILED)
 
 
-def _run(app: typer.Typer, said: Sequence[str], program: str) -> int:
+def _run(name: str, app: typer.Typer, said: Sequence[str], program: str) -> int:
     """Run the command line, and return its exit code."""
     try:
         code = _command(app)(said, prog_name=program, standalone_mode=False)
     except Exception as error:
         if not isinstance(error, BAD_USAGE_ERRORS):
             raise
-        return _print_usage_error(error)
+        return _print_usage_error(name, error)
     return code if isinstance(code, int) else DONE
 
 
@@ -86,19 +87,26 @@ def _print_error(name: str, sentence: str, *story: str) -> None:
         warnings().print(line, highlight=False, soft_wrap=True)
 
 
-def _print_usage_error(error: Any) -> int:  # noqa: ANN401 - typer hands out no name of its class
-    """Print typer's message, with the user's input made printable; return the exit code."""
-    console, context = warnings(), error.ctx
+def _print_usage_error(name: str, error: Any) -> int:  # noqa: ANN401 - typer names no class
+    """Print typer's message as one sentence; return the exit code."""
+    context = error.ctx
     if type(error).__name__ == "NoArgsIsHelpError":  # typer has already printed the help
         return int(error.exit_code)
-    if context is not None:
-        for line in context.get_usage().splitlines():
-            console.print(Text(line, "yellow"))
-        ask = f"'{context.command_path} {context.help_option_names[0]}'"
-        console.print(Text.assemble("Try ", (ask, "blue"), " for help.", style="dim"))
-    sentence = Text(printable(error.format_message(), SENTENCE_MAX))
-    console.print(Panel(sentence, title=Text("Error"), title_align="left", border_style="red"))
+    told = printable(usage_sentence(error.format_message()), SENTENCE_MAX)
+    ask = "" if context is None else f"; see {context.command_path} {context.help_option_names[0]}"
+    _print_error(name, f"{told}{ask}")
     return int(error.exit_code)
+
+
+def usage_sentence(message: str) -> str:
+    """Return typer's message in the form of our own: the option first, then what it should be."""
+    value = INVALID.fullmatch(message)
+    if value is None:
+        return f"{message[:1].lower()}{message[1:]}".removesuffix(".")
+    about = value["about"].removeprefix("Value error, ").removesuffix(".")
+    about = about.replace("Input should", "it should", 1)
+    where = re.sub(r"['\[\]]", "", value["where"] or "")
+    return f"field {where}: {about}" if where else about
 
 
 def exit_code(error: OmegaError) -> int:

@@ -8,7 +8,7 @@ Promise  Planned from view, memo and what runs alone: the same of these give the
 Source   Gavel (OSDI 2020), section 5; docs/papers/gavel.md, docs/decisions/0028.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -24,6 +24,7 @@ from omega.model.round_summary import RoundSummary
 from omega.placement.groups import place_groups
 from omega.placement.preemption import add_evictions
 from schedulers.ml_gpu.cluster import CONSOLIDATED, Cluster, goes_by_rounds
+from schedulers.ml_gpu.idle_gangs import Place, in_place_of_idle
 from schedulers.ml_gpu.learning import is_news
 from schedulers.ml_gpu.policies.named import Policy
 from schedulers.ml_gpu.problem import NOWHERE, Problem
@@ -33,7 +34,6 @@ from schedulers.ml_gpu.summary import evicted, summary_of
 from schedulers.ml_gpu.throughputs import Rates, Throughputs
 from schedulers.ml_gpu.training_table import TrainingTable
 
-Place = Callable[[View, LeasedJob, np.random.Generator], Claims]
 PASSES: Final = 4
 """Times that GPUs are given out in a round: again, to others, where a gang found no room."""
 
@@ -70,17 +70,26 @@ class GpuRounds(Rounds):
         with view.tentative():
             for job_claims in beside:
                 view.assume_claims(job_claims.claims)
-            record, table, gangs, wanting, summary = self._by_rounds(view, state, rng)
-        placed = {each.job.id: len(each.claims) for each in beside}
+            fit = {each.job.id for each in beside}
+            without = [job for job in waiting if job.id not in fit]
+            record, table, gangs, wanting, summary = self._by_rounds(view, state, without, rng)
+        claims = [*beside, *gangs]
+        placed = {each.job.id: len(each.claims) for each in claims}
         short = [job for job in waiting if placed.get(job.id, 0) < len(job.unplaced)]
-        claims, recall = [*beside, *gangs], table.ids.tolist()
-        wants = [*short, *wanting]
+        recall, wants = table.ids.tolist(), [*short, *wanting]
         return RoundPlan(claims, record.memo(), recall, wanting=wants, summary=summary)
 
     def _by_rounds(
-        self, view: View, state: RoundState, rng: np.random.Generator
+        self,
+        view: View,
+        state: RoundState,
+        without: Sequence[LeasedJob],
+        rng: np.random.Generator,
     ) -> tuple[Record, TrainingTable, list[JobClaims], list[LeasedJob], RoundSummary]:
-        """Give GPUs to the training jobs, on what those beside them leave."""
+        """Give GPUs to the training jobs, on what those beside them leave.
+
+        Jobs beside them that are still `without` a place get what gangs hold that make no step.
+        """
         table = TrainingTable.of(view, state, self._config.attribute)
         record = _charged(table, state, self._config)
         rate = table.rates(record, self._config.table, self.length_ms)
@@ -95,6 +104,15 @@ class GpuRounds(Rounds):
         claims_by_job = [
             JobClaims(job, its, len(its)) for (job, _), its in zip(parts, claims, strict=True)
         ]
+        claims_by_job += in_place_of_idle(
+            view,
+            without,
+            claims_by_job,
+            state.allocations,
+            table.ids[table.without_rate(rate)],
+            self._place_beside,
+            rng,
+        )
         served = kept.union(job.id for job, _ in parts)
         wanting = [
             table.cluster.only_on(type_, job) for job, type_ in failed if job.id not in served

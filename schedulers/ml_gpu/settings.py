@@ -12,7 +12,8 @@ from typing import Annotated, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from omega.errors import BadInput
-from schedulers.ml_gpu.live import GpuRounds, Place, RoundsConfig
+from schedulers.ml_gpu.idle_gangs import Place
+from schedulers.ml_gpu.live import GpuRounds, RoundsConfig
 from schedulers.ml_gpu.policies.named import find_policy
 from schedulers.ml_gpu.throughputs import read_throughputs
 from schedulers.settings import refuse_unknown

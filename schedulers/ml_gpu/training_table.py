@@ -98,6 +98,11 @@ class TrainingTable:
         believed[idle & ~record.learnt.known(self.kinds, told)] = 0.0
         return np.asarray(believed[self.kind].reshape(self.fits.shape) * self.fits)
 
+    def without_rate(self, rate: Rates) -> Mask:
+        """Say which jobs run, and have no rate on any type on which they could: (jobs,)."""
+        hopeless = self.fits.any(axis=1) & ~rate.any(axis=1)
+        return np.asarray((self.ran_on != NOWHERE) & hopeless)
+
 
 def _id(job: LeasedJob) -> int:
     return job.id

@@ -36,6 +36,8 @@ NOT_FOR_SCHEDULERS = frozenset({"sqlalchemy", "psycopg", "psycopg_pool", "alembi
 def package_of(module: str) -> str:
     """Return the package of the table that `omega.<…>` belongs to."""
     parts = module.split(".")
+    if parts[1:] == ["__main__"]:
+        return "cli"  # as python -m omega
     if len(parts) == 1 or parts[1] in GROUND or parts[1].startswith("__"):
         return "ground"
     return parts[1]

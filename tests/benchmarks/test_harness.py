@@ -33,7 +33,7 @@ def test_the_list_names_each_and_says_what_it_measures(capsys: pytest.CaptureFix
         (["commit", "--contention", "warm"], "'warm' is none of disjoint, uniform, hot"),
         (["commit", "--smoke", "--plot", "/nowhere/at/all.png"], "there is no folder"),
         (["commit", "--smoke", "--plot", "x.txt"], "x.txt ends in none of .png, .svg, .pdf"),
-        (["commit", "--smoke", "--seconds", "nan"], "'--seconds': Input should be a finite"),
+        (["commit", "--smoke", "--seconds", "nan"], "field --seconds: it should be a finite"),
     ],
 )
 def test_bad_usage_is_one_sentence_and_exit_code_2(

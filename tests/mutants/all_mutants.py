@@ -14,9 +14,11 @@ from tests.mutants import (
     in_memory,
     in_numpy,
     in_ordering,
+    in_plans,
     in_processes,
     in_progress,
     in_quotas,
+    in_records,
     in_refusals,
     in_rounds,
     in_simulator,
@@ -24,6 +26,8 @@ from tests.mutants import (
     in_victims,
     in_views,
     in_waiting,
+    in_web,
+    in_why,
 )
 from tests.mutants.mutant import Mutant
 from tests.mutants.page import part_of
@@ -49,6 +53,10 @@ _ALL: tuple[Mutant, ...] = (
     *in_progress.MUTANTS,
     *in_agents.MUTANTS,
     *in_audits.MUTANTS,
+    *in_why.MUTANTS,
+    *in_plans.MUTANTS,
+    *in_records.MUTANTS,
+    *in_web.MUTANTS,
     *in_processes.MUTANTS,
     *in_simulator.MUTANTS,
     *in_compiled_loops.MUTANTS,

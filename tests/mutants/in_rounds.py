@@ -1,11 +1,28 @@
 """Faults in rounds and recalls: who plans running jobs, and what becomes of them."""
 
 from tests.mutants.in_functions import QUEUE, TASKS, mutant
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Mutant, Part
 
 ROUNDS = "omega/store/postgres/functions/rounds.sql"
+training = Part("training", ("tests/unit/schedulers/ml_gpu/test_idle_gangs.py",))
 
 MUTANTS: tuple[Mutant, ...] = (
+    training(
+        "gang-that-trains-falls-for-a-job-beside-it",
+        "schedulers/ml_gpu/training_table.py",
+        "TrainingTable.without_rate",
+        "hopeless = self.fits.any(axis=1) & ~rate.any(axis=1)",
+        "hopeless = self.fits.any(axis=1)",
+        "A job that trains loses its GPUs to one that is not planned by rounds.",
+    ),
+    training(
+        "idle-gang-falls-twice",
+        "schedulers/ml_gpu/idle_gangs.py",
+        "in_place_of_idle",
+        "left = sorted(set(idle.tolist()) - fallen)",
+        "left = sorted(set(idle.tolist()))",
+        "GPUs that a round has just given to a gang are given to another job, and one is refused.",
+    ),
     mutant(
         "round-begun-early",
         ROUNDS,

@@ -128,7 +128,10 @@ def _python_functions(tokens: Sequence[Token], text: str) -> Iterator[tuple[str,
         for at, token in enumerate(tokens)
         if at == 0 or tokens[at - 1].kind is Kind.NEWLINE or token.text in ("def", "class")
     ]
-    column = {at: tokens[at].start - text.rfind("\n", 0, tokens[at].start) for at in lines}
+    begins = {at: at - (at > 0 and tokens[at - 1].text == "async") for at in lines}
+    column = {
+        at: tokens[on].start - text.rfind("\n", 0, tokens[on].start) for at, on in begins.items()
+    }
     enclosing: list[tuple[int, str]] = []
     for nth, at in enumerate(lines):
         while enclosing and enclosing[-1][0] >= column[at]:

@@ -9,6 +9,7 @@ from omega.config import Settings
 from omega.events import Event, TransactionJudged
 from omega.framework.runner import SchedulerProcess
 from omega.lifecycle.states import ParkReason, State
+from omega.model.arrays import integers
 from omega.model.jobs import JobSpec, StepWork
 from omega.store.postgres.store import PostgresStore
 from omega.store.rounds import Round
@@ -18,6 +19,7 @@ from schedulers.ml_gpu import MlGpuScheduler
 
 SIZES = (4, 2, 2, 1, 1, 4, 2, 1, 3, 2)
 GPUS = 12
+ROUNDS_MAX = 10_000
 NOT_OURS = {"jobs": [True, -1, 10**30, "1"], "plan": {"jobs": "all"}}
 
 
@@ -107,3 +109,37 @@ def test_equals_stay_beside_free_gpus_and_the_gang_says_why_until_they_have_gone
         pass
     assert State.RUNNING is status_of(store, job).state
     assert [] == store.verify()
+
+
+def test_a_job_beside_the_rounds_takes_the_gpus_of_a_gang_that_makes_no_step(
+    store: PostgresStore,
+) -> None:
+    store.add_machines(a_cell(1, gpus=4, attributes={"gpu_model": ["k80"]}))
+    (idle,) = store.submit([in_steps(4)])
+    events: list[Event] = []
+    rounds = rounds_of(store, events)
+    for run_ms in range(1, ROUNDS_MAX):
+        next(rounds)
+        if is_stalled(store, idle):
+            break
+        store.report_progress(integers([idle]), integers([0]), integers([run_ms]))
+    assert 4 == len(store.allocations_of([idle]))
+    (beside,) = store.submit([a_spec(2, scheduler="ml-gpu", gpus=1, cpu_milli=10)])
+
+    next(rounds)
+
+    assert [2, 0] == [len(store.allocations_of([job])) for job in (beside, idle)]
+    assert (State.PENDING, beside) == (
+        status_of(store, idle).state,
+        status_of(store, idle).evicted_by,
+    )
+    commits = [event for event in events if isinstance(event, TransactionJudged)]
+    assert [{}] * len(commits) == [commit.refused for commit in commits]
+    assert [] == store.verify()
+
+
+def is_stalled(store: PostgresStore, job: int) -> bool:
+    """Return whether the last round believes that a job makes steps nowhere."""
+    (last,) = store.last_rounds()
+    assert last.summary is not None
+    return any(told.is_stalled for told in last.summary.jobs if told.job == job)

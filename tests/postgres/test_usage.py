@@ -16,6 +16,7 @@ from omega.store.postgres.history import prune
 from omega.store.postgres.store import PostgresStore
 from omega.store.usage import Consumer, UsageBy, Used
 from omega.testing.builders import a_cell, a_spec
+from omega.testing.elastic_contract import all_helping
 from omega.testing.steps import a_running_job, add_a_cell, end
 from tests.postgres.test_holdings import INSERT_ENDED, drawn, written
 
@@ -193,6 +194,15 @@ def test_of_very_many_jobs_those_of_the_largest_shares_are_returned(
     with psycopg.connect(database_url) as connection:
         connection.execute("TRUNCATE omega.ended_task")
         connection.execute("DELETE FROM omega.job_spec WHERE job_id > %s", (job,))
+
+
+def test_helpers_count_for_what_they_hold_and_not_for_waits(store: PostgresStore) -> None:
+    parent, helpers, _ = all_helping(store)
+
+    told = dict(store.usage(HOUR_MS, UsageBy.JOB).rows)
+
+    assert {parent.id: 1, helpers.id: 0} == {who.job: its.attempted for who, its in told.items()}
+    assert all(its.runs for its in told.values())
 
 
 @pytest.mark.parametrize("over_ms", [0, -1, 2**62])

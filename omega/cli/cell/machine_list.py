@@ -18,6 +18,7 @@ from omega.cli.cell.machine_lines import STATE_COLOURS
 from omega.cli.cell.machine_names import Where, choose
 from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader
 from omega.cli.job.screens import cut
+from omega.errors import BadInput
 from omega.model.arrays import Amounts
 from omega.model.machines import MachineState, Snapshot
 from omega.model.resources import GPU_SLICES, Kind, named
@@ -49,7 +50,7 @@ def machine_list(
     [bold]omega cell show NAME[/]
     """
     if state is not None and state not in STATES:
-        raise typer.BadParameter(f"{short(state)} is none of {', '.join(STATES)}")
+        raise BadInput(f"{short(state)} is none of {', '.join(STATES)}", field="--state")
     output = Output(json_to)
     with cell_reader(data_dir, read_from, demo=demo) as store:
         snapshot = store.snapshot()

@@ -1,7 +1,8 @@
 """`omega snapshot`: copies the live cell into a file.
 
 Goal     Keep a cell as it is at a moment, to restore it elsewhere, and to ask `omega what-if`.
-Promise  It only reads, at one moment, and no commit waits for it. The file is whole or not there.
+Promise  It only reads, at one moment, and no commit waits for it. The file is whole or not there,
+         also if the command is ended by a signal.
 Source   docs/decisions/0055-snapshots-and-what-if.md.
 """
 
@@ -13,6 +14,7 @@ from rich.table import Table
 
 from omega.cli.cell_access import DemoOption, ReadFrom, reader_url
 from omega.errors import BadInput
+from omega.processes.stopping import interrupted_by_signals
 from omega.reports.what_happened import saved_summary
 from omega.reports.wording import duration, things
 from omega.store.postgres.saving import save_cell
@@ -58,6 +60,7 @@ def command(
     refuse_unwritable(file, field="FILE")
     since_ms = read_since(since)
     with (
+        interrupted_by_signals(),
         reader_url(data_dir, read_from, demo=demo) as (settings, url),
         output.console.status("Reading the cell"),
     ):

@@ -6,7 +6,7 @@ Promise  Events are in time. Tasks to which the same happened, one after another
 Source   omega.store.stories.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import groupby
@@ -165,15 +165,25 @@ def conflict_words(event: StoryEvent) -> str:
     return "; ".join([*words, *([f"{event.tasks - told:,} more"] if told < event.tasks else [])])
 
 
-def jobs_words(jobs: Sequence[int]) -> str:
-    """Return the numbers of jobs in words."""
-    return f"job {jobs[0]}" if len(jobs) == 1 else f"jobs {', '.join(map(str, jobs))}"
+def task_words(event: StoryEvent, where: Callable[[Place], str]) -> str:
+    """Return tasks with where they are, for whom they made way, and what else is known."""
+    said = how_many(event, where)
+    if len(event.for_jobs) == 1:
+        said += f", for job {event.for_jobs[0]}"
+    elif event.for_jobs:
+        said += f", for jobs {', '.join(map(str, event.for_jobs))}"
+    if event.what is Happened.LOST:
+        said += ": the machine failed, left or shrank"
+    return f"{said}: {event.detail}" if event.detail else said
 
 
-def how_many(event: StoryEvent, groups: Mapping[str, Sequence[int]]) -> str:
+def how_many(event: StoryEvent, where: Callable[[Place], str]) -> str:
     """Return tasks with where they are, or only their number if that would be too long."""
+    groups: dict[str, list[int]] = {}
+    for place in event.places:
+        groups.setdefault(where(place), []).append(place.task)
     if event.tasks == len(event.places) and len(groups) <= GROUPS_TOLD_MAX:
-        return "; ".join(f"{_tasks(tasks)} {where}" for where, tasks in groups.items())
+        return "; ".join(f"{_tasks(tasks)} {there}" for there, tasks in groups.items())
     return f"{things(event.tasks, 'task')}"
 
 

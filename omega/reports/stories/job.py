@@ -17,6 +17,7 @@ from omega.model.outcomes import Verdict
 from omega.reports.conflicts import BY_OTHERS
 from omega.reports.exits import in_words
 from omega.reports.processes import name_of
+from omega.reports.stories.commits import commit_told, evictions_told
 from omega.reports.stories.events import (
     Conflict,
     Happened,
@@ -24,17 +25,16 @@ from omega.reports.stories.events import (
     Story,
     StoryEvent,
     conflict_words,
-    how_many,
     in_time,
-    jobs_words,
     not_searched,
+    task_words,
 )
-from omega.reports.stories.runs import UNKNOWN_MACHINE, Told, runs_told
-from omega.reports.wording import duration, things
+from omega.reports.stories.runs import Told, runs_told
+from omega.reports.wording import UNKNOWN_MACHINE, duration, things
 from omega.store.inquiries import RecordedAttempt, RecordedClaim
 from omega.store.protocols import ReaderStore
 from omega.store.status import JobStatus
-from omega.store.stories import EVICTIONS_MAX, JobRecords
+from omega.store.stories import JobRecords
 
 LEASES: Final = (
     "Leases are on record only where a commit followed; holds, releases and parkings are not."
@@ -54,7 +54,7 @@ def told_story(records: JobRecords, job: JobStatus, exits: Sequence[PastExit]) -
     moved = {(it.transaction, it.task) for it in records.evictions if it.moved_to is not None}
     for attempt in records.attempts:
         events += _attempt(attempt, job.id, names, begun, moved)
-    events += _evictions(records, evicted)
+    events += evictions_told(records.evictions, names, evicted)
     how = {(job.id, it.task, it.started_ms): in_words(it.exit) for it in exits}
     events += runs_told(records.runs, names, begun=begun, evicted=evicted, how=how)
     return Story(
@@ -85,13 +85,7 @@ def _attempt(
     moved: Set[tuple[UUID, int]],
 ) -> Iterator[StoryEvent]:
     """Yield what a transaction granted the job, but for moves, and what it refused."""
-    common = StoryEvent(
-        what=Happened.PLACED,
-        at_ms=attempt.committed_ms,
-        until_ms=attempt.committed_ms,
-        by=name_of(attempt.scheduler, attempt.replica),
-        transaction=str(attempt.transaction),
-    )
+    common = commit_told(attempt)
     granted = [it for it in attempt.claims if it.verdict is Verdict.ACCEPTED]
     for claim in granted:
         begun.add((job, claim.task, claim.machine), attempt.committed_ms)
@@ -128,25 +122,6 @@ def _rival(claim: RecordedClaim) -> tuple[str | None, int | None]:
     return name_of(claim.taken_by.scheduler, claim.taken_by.replica), claim.taken_by.job
 
 
-def _evictions(records: JobRecords, evicted: Told) -> Iterator[StoryEvent]:
-    for it in records.evictions:
-        evicted.add((it.job, it.task, it.machine), it.committed_ms)
-        target = None if it.moved_to is None else records.names.get(it.moved_to, UNKNOWN_MACHINE)
-        yield StoryEvent(
-            what=Happened.EVICTED if target is None else Happened.MOVED,
-            at_ms=it.committed_ms,
-            until_ms=it.committed_ms,
-            by=name_of(it.scheduler, it.replica),
-            transaction=str(it.transaction),
-            tasks=1,
-            places=(Place(it.job, it.task, records.names.get(it.machine, UNKNOWN_MACHINE)),),
-            for_jobs=it.for_jobs if target is None else (),
-            detail="" if target is None else f"to {target}",
-        )
-    if len(records.evictions) == EVICTIONS_MAX:
-        evicted.add(None, records.evictions[-1].committed_ms)
-
-
 def _words(event: StoryEvent, job: JobStatus) -> str:
     """Return what happened in words, but when and by whom."""
     match event.what:
@@ -159,12 +134,4 @@ def _words(event: StoryEvent, job: JobStatus) -> str:
             return job.state.value
         case Happened.REFUSED:
             return f"{things(event.tasks, 'claim')}: {conflict_words(event)}"
-    groups: dict[str, list[int]] = {}
-    for place in event.places:
-        groups.setdefault(f"on {place.machine}", []).append(place.task)
-    said = how_many(event, groups)
-    if event.for_jobs:
-        said += f", for {jobs_words(event.for_jobs)}"
-    if event.what is Happened.LOST:
-        said += ": the machine failed, left or shrank"
-    return f"{said}: {event.detail}" if event.detail else said
+    return task_words(event, lambda place: f"on {place.machine}")

@@ -6,13 +6,14 @@ Source   omega.store.stories; docs/decisions/0052-the-page.md on who refused who
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from omega.model.outcomes import Verdict
 from omega.reports.conflicts import BY_OTHERS
 from omega.reports.processes import name_of
+from omega.reports.stories.commits import commit_told, evictions_told
 from omega.reports.stories.events import (
     PLACES_TOLD_MAX,
     Conflict,
@@ -23,15 +24,14 @@ from omega.reports.stories.events import (
     conflict_words,
     how_many,
     in_time,
-    jobs_words,
     not_searched,
+    task_words,
 )
 from omega.reports.stories.runs import Told, runs_told
 from omega.store.protocols import ReaderStore
-from omega.store.stories import EVICTIONS_MAX, VISITS_MAX, MachineRecords, RecordedVisit
+from omega.store.stories import VISIT_CLAIMS_MAX, VISITS_MAX, MachineRecords, RecordedVisit
 
 STATES: Final = "When its state or its size changed, and when an agent held it, is not on record."
-VISITS: Final = f"Of commits that named it, only the newest {VISITS_MAX:,} are told."
 
 
 def machine_story(store: ReaderStore, machine: int, name: str) -> Story:
@@ -50,15 +50,22 @@ def told_story(records: MachineRecords, machine: int, name: str) -> Story:
         for job, task, _ in granted:
             begun.add((job, task, machine), visit.committed_ms)
         taken = visit if granted else taken
-    events += _evictions(records, name, evicted)
-    events += runs_told(records.runs, {machine: name}, begun=begun, evicted=evicted, how={})
-    cut = (VISITS,) if len(records.visits) == VISITS_MAX else ()
+    names = {machine: name}
+    events += evictions_told(records.evictions, names, evicted, unnamed="another machine")
+    events += runs_told(records.runs, names, begun=begun, evicted=evicted, how={})
     searched = not_searched(records.searched, are_all_runs=records.are_all_runs)
     return Story(
         tuple(replace(it, told=_words(it)) for it in in_time(events)),
         records.searched,
-        (*searched, *cut, STATES),
+        (*searched, *_cut(records.visits), STATES),
     )
+
+
+def _cut(visits: Sequence[RecordedVisit]) -> Iterator[str]:
+    """Yield that older visits are not told, if there may be any."""
+    claims = sum(len(visit.tasks) for visit in visits)
+    if len(visits) == VISITS_MAX or claims >= VISIT_CLAIMS_MAX:
+        yield f"Of commits that named it, only the newest {len(visits):,} are told."
 
 
 def _claims(visit: RecordedVisit) -> Iterator[tuple[int, int, Verdict]]:
@@ -70,13 +77,7 @@ def _visit(visit: RecordedVisit, name: str, taken: RecordedVisit | None) -> Iter
 
     `taken` is the one that was granted a claim there last before.
     """
-    common = StoryEvent(
-        what=Happened.PLACED,
-        at_ms=visit.committed_ms,
-        until_ms=visit.committed_ms,
-        by=name_of(visit.scheduler, visit.replica),
-        transaction=str(visit.transaction),
-    )
+    common = commit_told(visit)
     granted = sorted(
         Place(job, task, name)
         for job, task, verdict in _claims(visit)
@@ -111,32 +112,12 @@ def _rival(verdict: Verdict, taken: RecordedVisit | None) -> tuple[str | None, i
     return name_of(taken.scheduler, taken.replica), jobs[-1]
 
 
-def _evictions(records: MachineRecords, name: str, evicted: Told) -> Iterator[StoryEvent]:
-    for it in records.evictions:
-        evicted.add((it.job, it.task, it.machine), it.committed_ms)
-        yield StoryEvent(
-            what=Happened.EVICTED if it.moved_to is None else Happened.MOVED,
-            at_ms=it.committed_ms,
-            until_ms=it.committed_ms,
-            by=name_of(it.scheduler, it.replica),
-            transaction=str(it.transaction),
-            tasks=1,
-            places=(Place(it.job, it.task, name),),
-            for_jobs=it.for_jobs if it.moved_to is None else (),
-            detail="" if it.moved_to is None else "to another machine",
-        )
-    if len(records.evictions) == EVICTIONS_MAX:
-        evicted.add(None, records.evictions[-1].committed_ms)
-
-
 def _words(event: StoryEvent) -> str:
     """Return what happened in words, but when and by whom."""
-    groups: dict[str, list[int]] = {}
-    for place in event.places:
-        groups.setdefault(f"of job {place.job}", []).append(place.task)
-    said = how_many(event, groups)
     if event.what is Happened.REFUSED:
-        return f"{said}: {conflict_words(event)}"
-    if event.for_jobs:
-        said += f", for {jobs_words(event.for_jobs)}"
-    return f"{said}: {event.detail}" if event.detail else said
+        return f"{how_many(event, _whose)}: {conflict_words(event)}"
+    return task_words(event, _whose)
+
+
+def _whose(place: Place) -> str:
+    return f"of job {place.job}"

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from omega.reports.stories.events import COMMIT_MS_MAX, Happened, Place, StoryEvent
+from omega.reports.wording import UNKNOWN_MACHINE
 from omega.store.stories import PastRun, RunEnd
 
 NOT_SEARCHED: Final = "by a commit that is not among those told here"
-UNKNOWN_MACHINE: Final = "a machine that is gone"
 HAPPENED: Final = {
     RunEnd.ENDED: Happened.ENDED,
     RunEnd.EVICTED: Happened.EVICTED,

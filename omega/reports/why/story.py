@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from omega.model.outcomes import Verdict
 from omega.reports.processes import name_of
+from omega.reports.wording import UNKNOWN_MACHINE
 from omega.store.inquiries import RecordedAttempt, RecordedClaim
-
-UNKNOWN_MACHINE = "a machine that is gone"
 
 
 @dataclass(frozen=True)

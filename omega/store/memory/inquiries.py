@@ -17,6 +17,7 @@ from omega.model.arrays import Ids, Index
 from omega.model.claims import JobSlice, Transaction
 from omega.model.outcomes import ACCEPTED, Outcome, Verdict
 from omega.store.inquiries import (
+    CLAIMS_SEARCHED_MAX,
     CLAIMS_TOLD_MAX,
     LINE_MAX,
     TRANSACTIONS_SEARCHED_MAX,
@@ -118,7 +119,12 @@ class MemoryInquiries(MemoryJobs):
         return traced(attempts, rivals)
 
     def _newest(self) -> Iterator[tuple[UUID, RecordedTransaction]]:
-        return islice(reversed(self._judged.items()), TRANSACTIONS_SEARCHED_MAX)
+        claims = 0
+        for number, judged in islice(reversed(self._judged.items()), TRANSACTIONS_SEARCHED_MAX):
+            if claims >= CLAIMS_SEARCHED_MAX:
+                return
+            yield number, judged
+            claims += len(judged.task)
 
     def _rival(self, transaction: UUID, machine: int) -> Rival | None:
         """Return who was granted a machine last before this transaction."""

@@ -121,9 +121,11 @@ class MemoryStore(
         context = self._context(transaction)
         rows = self._rows(transaction, context.victims.machine)
         outcome = judge(rows, transaction, context)
-        self._record(transaction, outcome)
+        evicted_from = self._evicted_from(outcome)
         if outcome.accepted.any():
             self._apply(transaction, outcome)
+        # Stories count on it: runs begin and end before their commit is recorded.
+        self._record(transaction, outcome, evicted_from)
         return outcome
 
     def submit_planned(self, planned: PlannedJob) -> PlannedOutcome:
@@ -327,10 +329,13 @@ class MemoryStore(
         if job.state is State.RUNNING:
             del self._leased[job.id]
 
-    def _record(self, transaction: Transaction, outcome: Outcome) -> None:
+    def _evicted_from(self, outcome: Outcome) -> Ids:
+        """Return the machine of each task that is to be evicted."""
         evicted = zip(outcome.evicted_job.tolist(), outcome.evicted_task.tolist(), strict=True)
         slots = [self._jobs[job].slot[task] for job, task in evicted]
-        evicted_from = self._allocations.machines(np.array(slots, dtype=np.intp))
+        return self._allocations.machines(np.array(slots, dtype=np.intp))
+
+    def _record(self, transaction: Transaction, outcome: Outcome, evicted_from: Ids) -> None:
         self._judged[transaction.id] = RecordedTransaction.of(
             transaction, replace(outcome, fresh=NO_ROWS), evicted_from, self._clock.now()
         )

@@ -15,7 +15,6 @@ import numpy as np
 
 from omega.model.arrays import integers
 from omega.model.outcomes import ACCEPTED, Verdict
-from omega.store.inquiries import TRANSACTIONS_SEARCHED_MAX
 from omega.store.memory.ended_tasks import EndCause
 from omega.store.memory.inquiries import MemoryInquiries, RecordedTransaction
 from omega.store.memory.jobs import milliseconds
@@ -23,6 +22,7 @@ from omega.store.stories import (
     ATTEMPTS_MAX,
     EVICTIONS_MAX,
     RUNS_MAX,
+    VISIT_CLAIMS_MAX,
     VISITS_MAX,
     JobRecords,
     MachineRecords,
@@ -65,10 +65,9 @@ class MemoryStories(MemoryInquiries):
 
     def machine_records(self, machine: int) -> MachineRecords:
         """Return what is on record of a machine; nothing of one that never was."""
-        visits = (_visit(number, judged, machine) for number, judged in self._newest())
         runs = self._runs("machine", machine)
         return MachineRecords(
-            visits=tuple(islice((it for it in visits if it.jobs), VISITS_MAX)),
+            visits=tuple(islice(self._visits(machine), VISITS_MAX)),
             evictions=self._evictions_told(lambda it: it.machine == machine),
             runs=tuple(runs[:RUNS_MAX]),
             are_all_runs=len(runs) <= RUNS_MAX,
@@ -78,7 +77,17 @@ class MemoryStories(MemoryInquiries):
     def _searched(self) -> Searched:
         newest = [judged for _, judged in self._newest()]
         oldest_ms = milliseconds(newest[-1].at_s) if newest else None
-        return Searched(len(newest), oldest_ms, are_all=len(newest) < TRANSACTIONS_SEARCHED_MAX)
+        return Searched(len(newest), oldest_ms, are_all=len(newest) == len(self._judged))
+
+    def _visits(self, machine: int) -> Iterator[RecordedVisit]:
+        claims = 0
+        for number, judged in self._newest():
+            visit = _visit(number, judged, machine)
+            if visit.jobs:
+                yield visit
+            claims += len(visit.jobs)
+            if claims >= VISIT_CLAIMS_MAX:
+                return
 
     def _evictions_told(
         self, is_wanted: Callable[[RecordedEviction], bool]

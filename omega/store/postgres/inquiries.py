@@ -17,6 +17,7 @@ from omega.model.arrays import Ids, Index, Verdicts, integers
 from omega.model.outcomes import Verdict
 from omega.model.wire import spec_from_wire
 from omega.store.inquiries import (
+    CLAIMS_SEARCHED_MAX,
     CLAIMS_TOLD_MAX,
     LINE_MAX,
     TRANSACTIONS_SEARCHED_MAX,
@@ -58,20 +59,46 @@ _OLDER: Final = """
            ORDER BY id LIMIT %(most)s) AS o
    WHERE not_before <= clock_timestamp()
 """
-NEWEST: Final = """
-    (SELECT t.* FROM omega.transaction t ORDER BY t.changed_by DESC LIMIT %(searched)s) AS t
+
+
+def bounded(records: str, order: str) -> str:
+    """Return a query for the first of some records, in this order, that hold few enough claims.
+
+    A record with as many claims as there may be, or the last of them, is still among them.
+    """
+    return f"""
+        SELECT b.* FROM (
+            SELECT r.*, sum(coalesce(r.ends[cardinality(r.ends)], 0)) OVER (
+                       ORDER BY {order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+              FROM ({records}) AS r ORDER BY {order}) AS b
+         WHERE b.before IS NULL OR b.before < %(claims)s
+    """
+
+
+_LAST: Final = """
+    SELECT x.* FROM omega.transaction x ORDER BY x.changed_by DESC LIMIT %(searched)s
 """
+NEWEST: Final = f"({bounded(_LAST, 'r.changed_by DESC')}) AS t"
 """The newest records of commits, as a table of a query."""
 _ATTEMPTS: Final = """
-    SELECT t.id, t.scheduler, t.replica, (extract(epoch FROM t.committed_at) * 1000)::bigint,
-           t.tasks[part.first:part.last], t.machines[part.first:part.last],
-           t.verdicts[part.first:part.last]
-      FROM {records},
-           LATERAL (SELECT array_position(t.jobs, %(job)s::bigint) AS n) AS found,
-           LATERAL (SELECT coalesce(t.ends[found.n - 1], 0) + 1 AS first,
-                           t.ends[found.n] AS last) AS part
-     WHERE found.n IS NOT NULL
-     ORDER BY t.committed_at DESC LIMIT %(most)s
+    SELECT a.id, a.scheduler, a.replica, (extract(epoch FROM a.committed_at) * 1000)::bigint,
+           judged.granted, judged.refused, told.tasks, told.machines, told.verdicts
+      FROM (SELECT t.*, coalesce(t.ends[found.n - 1], 0) + 1 AS first, t.ends[found.n] AS last
+              FROM {records},
+                   LATERAL (SELECT array_position(t.jobs, %(job)s::bigint) AS n) AS found
+             WHERE found.n IS NOT NULL
+             ORDER BY t.committed_at DESC LIMIT %(most)s) AS a,
+           LATERAL (SELECT count(*) FILTER (WHERE v = {accepted}) AS granted,
+                           count(*) FILTER (WHERE v <> {accepted}) AS refused
+                      FROM unnest(a.verdicts[a.first:a.last]) AS v) AS judged,
+           LATERAL (SELECT array_agg(c.task) AS tasks, array_agg(c.machine) AS machines,
+                           array_agg(c.verdict) AS verdicts
+                      FROM (SELECT * FROM unnest(a.tasks[a.first:a.last],
+                                                 a.machines[a.first:a.last],
+                                                 a.verdicts[a.first:a.last])
+                              WITH ORDINALITY AS c (task, machine, verdict, n)
+                             ORDER BY c.verdict = {accepted}, c.n LIMIT %(told)s) AS c) AS told
+     ORDER BY a.committed_at DESC
 """
 # Who is granted a machine holds its lock until the end, so that on one machine the times of commits
 # are in the order of the grants; the numbers of transactions need not be.
@@ -145,7 +172,7 @@ class PostgresInquiries:
 
     def attempts_of(self, job: int, *, attempts_max: int) -> list[RecordedAttempt]:
         """Return the newest recorded transactions that claimed for a job, newest first."""
-        searched = {"searched": TRANSACTIONS_SEARCHED_MAX}
+        searched = {"searched": TRANSACTIONS_SEARCHED_MAX, "claims": CLAIMS_SEARCHED_MAX}
         return self._attempts_in(NEWEST, searched, job, attempts_max)
 
     def _attempts_in(
@@ -155,8 +182,9 @@ class PostgresInquiries:
 
         `records` is a table of a query, and `searched` are its parameters.
         """
-        query = _ATTEMPTS.format(records=records)
-        rows = self._link.call(query, {**searched, "job": job, "most": attempts_max})
+        query = _ATTEMPTS.format(records=records, accepted=int(Verdict.ACCEPTED))
+        told = {"job": job, "most": attempts_max, "told": CLAIMS_TOLD_MAX}
+        rows = self._link.call(query, {**searched, **told})
         attempts = [_attempt(*row) for row in rows]
         wanted = refusals_of(attempts)
         if not wanted:
@@ -181,21 +209,20 @@ def _attempt(
     scheduler: str,
     replica: str,
     committed_ms: int,
-    tasks: Index,
-    machines: Ids,
-    verdicts: Verdicts,
+    granted: int,
+    refused: int,
+    *claims: Index | Ids | Verdicts,
 ) -> RecordedAttempt:
-    refused = verdicts != Verdict.ACCEPTED
-    told = np.argsort(~refused, kind="stable")[:CLAIMS_TOLD_MAX]
+    tasks, machines, verdicts = (column.tolist() for column in claims)
     return RecordedAttempt(
         transaction,
         scheduler,
         replica,
         int(committed_ms),
-        granted=int((~refused).sum()),
-        refused=int(refused.sum()),
+        granted=int(granted),
+        refused=int(refused),
         claims=tuple(
-            RecordedClaim(int(tasks[at]), int(machines[at]), Verdict(int(verdicts[at])))
-            for at in told
+            RecordedClaim(task, machine, Verdict(verdict))
+            for task, machine, verdict in zip(tasks, machines, verdicts, strict=True)
         ),
     )

@@ -13,14 +13,19 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from omega.model.outcomes import ACCEPTED, Verdict
-from omega.store.inquiries import TRANSACTIONS_SEARCHED_MAX, RecordedAttempt
+from omega.store.inquiries import (
+    CLAIMS_SEARCHED_MAX,
+    TRANSACTIONS_SEARCHED_MAX,
+    RecordedAttempt,
+)
 from omega.store.postgres.connection import Link
-from omega.store.postgres.inquiries import NEWEST, PostgresInquiries
+from omega.store.postgres.inquiries import NEWEST, PostgresInquiries, bounded
 from omega.store.postgres.packing import Big, Int
 from omega.store.stories import (
     ATTEMPTS_MAX,
     EVICTIONS_MAX,
     RUNS_MAX,
+    VISIT_CLAIMS_MAX,
     VISITS_MAX,
     JobRecords,
     MachineRecords,
@@ -47,11 +52,13 @@ NEAR_TIMES_MAX: Final = 10
 NEAR_RECORDS_MAX: Final = 3_000
 """... so many at each, from a little before: who was refused saw the cell then."""
 BEFORE_MS: Final = 1_000
-_NEAR: Final = """
+_FROM: Final = """
+    SELECT x.* FROM omega.transaction x WHERE x.changed_by >= a.number::text::xid8
+     ORDER BY x.changed_by LIMIT %(near)s
+"""
+_NEAR: Final = f"""
     (SELECT w.* FROM unnest(%(numbers)s) AS a (number)
-      CROSS JOIN LATERAL (SELECT x.* FROM omega.transaction x
-                           WHERE x.changed_by >= a.number::text::xid8
-                           ORDER BY x.changed_by LIMIT %(near)s) AS w) AS t
+      CROSS JOIN LATERAL ({bounded(_FROM, "r.changed_by")}) AS w) AS t
 """
 # Times of records are in the order of their numbers, but for commits that overlap. So the first
 # record of a time is found by halving, each time by a look into the index.
@@ -77,22 +84,35 @@ _NUMBERS: Final = """
 _FIRST_LEASED: Final = f"""
     SELECT {_ms("first_leased_at")} FROM omega.job WHERE id = %s AND first_leased_at IS NOT NULL
 """
-_SEARCHED: Final = f"SELECT count(*), min({_ms('t.committed_at')}) FROM {NEWEST}"
+_SEARCHED: Final = f"""
+    SELECT s.records, s.oldest_ms,
+           NOT EXISTS (SELECT FROM omega.transaction o WHERE o.changed_by < s.first::text::xid8)
+      FROM (SELECT count(*) AS records, min({_ms("t.committed_at")}) AS oldest_ms,
+                   min(t.changed_by::text::bigint) AS first FROM {NEWEST}) AS s
+"""
 # The job of the n-th claim: each of `ends` is the number of the claim after the job's last one.
 _CLAIMANT: Final = "t.jobs[width_bucket(c.n::integer - 1, t.ends) + 1]"
 _CLAIMS: Final = (
     "unnest(t.tasks, t.machines, t.verdicts) WITH ORDINALITY AS c (task, machine, verdict, n)"
 )
 _VISITS: Final = f"""
-    SELECT t.id, t.scheduler, t.replica, {_ms("t.committed_at")},
-           part.jobs, part.tasks, part.verdicts
-      FROM {NEWEST},
-           LATERAL (SELECT array_agg({_CLAIMANT} ORDER BY c.n) AS jobs,
-                           array_agg(c.task ORDER BY c.n) AS tasks,
-                           array_agg(c.verdict ORDER BY c.n) AS verdicts
-                      FROM {_CLAIMS} WHERE c.machine = %(subject)s) AS part
-     WHERE t.machines @> ARRAY[%(subject)s::integer]
-     ORDER BY t.committed_at DESC LIMIT %(most)s
+    WITH visits AS (
+        SELECT t.* FROM {NEWEST} WHERE t.machines @> ARRAY[%(subject)s::integer]
+         ORDER BY t.committed_at DESC LIMIT %(most)s
+    ), parts AS (
+        SELECT t.id, t.scheduler, t.replica, t.committed_at, part.jobs, part.tasks, part.verdicts,
+               sum(cardinality(part.tasks)) OVER (
+                   ORDER BY t.committed_at DESC, t.id
+                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+          FROM visits AS t,
+               LATERAL (SELECT array_agg({_CLAIMANT} ORDER BY c.n) AS jobs,
+                               array_agg(c.task ORDER BY c.n) AS tasks,
+                               array_agg(c.verdict ORDER BY c.n) AS verdicts
+                          FROM {_CLAIMS} WHERE c.machine = %(subject)s) AS part
+    )
+    SELECT t.id, t.scheduler, t.replica, {_ms("t.committed_at")}, t.jobs, t.tasks, t.verdicts
+      FROM parts AS t WHERE t.before IS NULL OR t.before < %(told)s
+     ORDER BY t.committed_at DESC, t.id
 """
 _FIRST_BLOCK: Final = """
     SELECT greatest(0, pg_relation_size('omega.ended_task') - %s)
@@ -146,7 +166,11 @@ class PostgresStories(PostgresInquiries):
         attempts = self.attempts_of(job, attempts_max=ATTEMPTS_MAX)
         evictions = self._evictions("job", job)
         if numbers:
-            near = {"numbers": Big(numbers), "near": NEAR_RECORDS_MAX}
+            near = {
+                "numbers": Big(numbers),
+                "near": NEAR_RECORDS_MAX,
+                "claims": CLAIMS_SEARCHED_MAX,
+            }
             attempts += self._attempts_in(_NEAR, near, job, ATTEMPTS_MAX)
             evictions += self._evictions("job", job, _NEAR, near)
         attempts = _newest({it.transaction: it for it in attempts}.values(), ATTEMPTS_MAX)
@@ -166,7 +190,7 @@ class PostgresStories(PostgresInquiries):
 
     def machine_records(self, machine: int) -> MachineRecords:
         """Return what is on record of a machine; nothing of one that never was."""
-        rows = self._call(_VISITS, machine, VISITS_MAX)
+        rows = self._call(_VISITS, machine, VISITS_MAX, told=VISIT_CLAIMS_MAX)
         runs, are_all = self._runs("machine_id", machine)
         return MachineRecords(
             visits=tuple(_visit(*row) for row in rows),
@@ -177,9 +201,9 @@ class PostgresStories(PostgresInquiries):
         )
 
     def _searched(self) -> Searched:
-        searched = TRANSACTIONS_SEARCHED_MAX
-        ((found, oldest_ms),) = self._link.call(_SEARCHED, {"searched": searched})
-        return Searched(int(found), oldest_ms, are_all=found < searched)
+        bounds = {"searched": TRANSACTIONS_SEARCHED_MAX, "claims": CLAIMS_SEARCHED_MAX}
+        ((found, oldest_ms, are_all),) = self._link.call(_SEARCHED, bounds)
+        return Searched(int(found), oldest_ms, are_all=are_all)
 
     def _earlier(self, job: int, runs: Sequence[PastRun], searched: Searched) -> list[int]:
         """Return the numbers of the records from which a job's earlier commits are searched.
@@ -218,7 +242,13 @@ class PostgresStories(PostgresInquiries):
         return tuple(runs[:RUNS_MAX]), block == 0 and len(runs) <= RUNS_MAX
 
     def _call(self, query: str, subject: int, most: int, **more: object) -> list[Any]:
-        told = {"subject": subject, "most": most, "searched": TRANSACTIONS_SEARCHED_MAX, **more}
+        told = {
+            "subject": subject,
+            "most": most,
+            "searched": TRANSACTIONS_SEARCHED_MAX,
+            "claims": CLAIMS_SEARCHED_MAX,
+            **more,
+        }
         return self._link.call(query, told)
 
 

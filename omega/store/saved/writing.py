@@ -2,7 +2,8 @@
 
 Goal     A file of a few bytes a task that standard tools can read: `zcat FILE | jq`.
 Promise  The same cell gives the same bytes. The file is there whole or not at all, and only its
-         owner may read it, because programs of jobs may have secrets in their environments.
+         owner may read it, because programs of jobs may have secrets in their environments. An
+         exception, such as that of an interrupt, leaves nothing behind.
 Source   docs/decisions/0055-snapshots-and-what-if.md; omega.store.saved.lines.
 """
 
@@ -10,8 +11,8 @@ import gzip
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import mkstemp
 from typing import Any, Final
+from uuid import uuid4
 
 from pydantic import ValidationError
 
@@ -36,6 +37,7 @@ from omega.store.saved.lines import (
 )
 from omega.store.saved.reading import LINE_BYTES_MAX, read_cell
 
+ONLY_OURS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 SHOWN: Final = 40
 """How much of the file's name a part of it has, whose own name may not get too long."""
 
@@ -48,13 +50,13 @@ def write_cell(cell: SavedCell, path: Path) -> int:
     """
     if path.exists() and not path.is_file():
         raise BadInput("it is there, and no file", file=str(path))
+    # Of its own name: another snapshot may be written there meanwhile. The name is known before the
+    # file is made, so that an interrupt at any moment removes it.
+    beside = path.absolute().with_name(f".{path.name[:SHOWN]}.{uuid4().hex}")
     try:
-        # Of its own name, and only for its owner: another snapshot may be written there meanwhile.
-        descriptor, name = mkstemp(dir=path.absolute().parent, prefix=f".{path.name[:SHOWN]}.")
-        beside = Path(name)
         try:
             with (
-                os.fdopen(descriptor, "wb") as raw,
+                os.fdopen(os.open(beside, ONLY_OURS, 0o600), "wb") as raw,
                 gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed,
             ):
                 for line in lines_of(cell):

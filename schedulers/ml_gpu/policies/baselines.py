@@ -76,7 +76,12 @@ def gandiva(problem: Problem, rng: np.random.Generator) -> Allocation:
     """
     if problem.size.sum() <= problem.gpus.sum() or problem.pairs is None:
         return isolated(problem)
-    first, second = _paired(problem, rng)
+    return in_equal_parts(problem, *_paired(problem, rng))
+
+
+def in_equal_parts(problem: Problem, first: Index, second: Index) -> Allocation:
+    """Give each of these pairs, and everyone else, an equal part of every type."""
+    assert problem.pairs is not None
     pairs = np.full(problem.jobs, -1)
     pairs[first] = second
     partner = pairs.copy()

@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -91,7 +92,8 @@ def test_bad_usage_ends_with_two(omega: Omega, arguments: tuple[str, ...]) -> No
 
     assert 2 == ran.code
     assert "" == ran.out
-    assert "Error" in ran.err
+    assert ran.err.startswith("omega: ")
+    assert 1 == ran.err.count("\n")
 
 
 @pytest.mark.parametrize(
@@ -247,3 +249,12 @@ def test_an_interrupt_before_anything_is_loaded_is_the_same(
 
     assert 130 == end.value.code
     assert "omega: interrupted\n" == capsys.readouterr().err
+
+
+@pytest.mark.parametrize("module", ["omega", "omega.cli"])
+def test_the_package_can_be_run_as_a_module(module: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", module, "--version"], check=True, capture_output=True, text=True
+    )
+
+    assert f"omega {__version__}\n" == ran.stdout

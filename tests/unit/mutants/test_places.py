@@ -71,6 +71,15 @@ def test_the_function_that_is_named_is_searched() -> None:
     assert 3 == line_of("if not jobs:", "Cell.commit")
 
 
+def test_a_coroutine_is_searched_to_its_end() -> None:
+    text = "".join(
+        f"\nasync def {name}(page):\n    if not page.full:\n        await page\n"
+        for name in ("send", "close")
+    )
+
+    assert 6 == line_of("if not page.empty:", "close", text=text)
+
+
 @pytest.mark.parametrize("function", ["", "weigh", "commit"])
 def test_the_file_is_searched_if_no_one_function_has_the_name(function: str) -> None:
     with pytest.raises(NotOnePlaceError, match="2 places"):

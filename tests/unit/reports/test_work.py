@@ -114,7 +114,7 @@ def test_a_model_without_a_rate_is_told_in_any_state(state: State) -> None:
     assert why is not None
     assert "no_rate" == why[0]
     assert "no table of rates has LM" in why[1]
-    assert ("until somebody else wants them" in why[2]) is (state is State.RUNNING)
+    assert ("until another job of its kind wants them" in why[2]) is (state is State.RUNNING)
 
 
 def test_who_runs_or_has_no_scheduler_or_no_rounds_waits_for_no_round() -> None:

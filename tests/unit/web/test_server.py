@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from omega.clock import RealClock
-from omega.errors import BadInput
+from omega.errors import BadInput, StoreUnavailable
 from omega.lifecycle.states import ParkReason
 from omega.limits import LIMITS
 from omega.model.exits import TaskOutput
@@ -174,6 +174,25 @@ def test_a_name_leads_to_a_job_or_a_machine(page: Served) -> None:
 )
 def test_what_is_not_there_is_not_found(page: Served, path: str) -> None:
     assert 404 == page.ask(path).status
+
+
+class Away(Locked):
+    """A store that does not answer questions about jobs, and says where it is."""
+
+    def job(self, job: int) -> None:
+        """Fail."""
+        del job
+        raise StoreUnavailable("boss@db.internal does not answer")
+
+
+def test_what_the_database_says_of_itself_reaches_no_browser() -> None:
+    with served(cast(Store, Away(MemoryStore(RealClock())))) as page:
+        for path in ("/data/job/1", "/data/story/job/1"):
+            answer = page.ask(path)
+
+            assert 503 == answer.status
+            assert b"The database does not answer, or refuses this: see the log." in answer.body
+            assert b"db.internal" not in answer.body
 
 
 def test_a_change_arrives_in_the_stream(store: Store) -> None:

@@ -36,11 +36,11 @@ def test_what_is_no_setting_is_refused(said: list[str], says: str) -> None:
     ("arguments", "says"),
     [
         (["--turn", "1/4", "--parts", "6"], "--parts: 4 schedulers cannot share out 6 parts"),
-        (["--turn", "1/4", "--parts", "0"], "'--parts': Input should"),
-        (["--turn", "1/4", "--parts", "1028"], "'--parts': Input should"),
-        (["--turn", "1/2", "--parts", "many"], "'--parts': Input should"),
-        (["--turn", "1/4", "--gap", "0"], "'--gap': Input should be greater"),
-        (["--turn", "1/4", "--gap", "nan"], "'--gap': Input should be a finite number"),
+        (["--turn", "1/4", "--parts", "0"], "field --parts: it should"),
+        (["--turn", "1/4", "--parts", "1028"], "field --parts: it should"),
+        (["--turn", "1/2", "--parts", "many"], "field --parts: it should"),
+        (["--turn", "1/4", "--gap", "0"], "field --gap: it should be greater"),
+        (["--turn", "1/4", "--gap", "nan"], "field --gap: it should be a finite number"),
         (["--turn", "5/4"], "--turn: of 4 there are the first to the last"),
     ],
 )

@@ -1,7 +1,6 @@
 """What `omega sim` refuses: in one sentence that names it, with exit code 2; nothing is written."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -31,8 +30,6 @@ DRAWS = [
     for verb, command in VERBS.items()
     if any("--plot" in one.names for one in command.parameters)
 ]
-PANEL = re.compile(r"╭─ Error ─+╮\n((?:│.*│\n)+)╰─+╯\n")
-"""Around typer's sentences."""
 
 
 @pytest.fixture(autouse=True)
@@ -66,13 +63,9 @@ def refused(omega: Omega, *words: object) -> str:
 
 
 def only_sentence(ran: Ran) -> str:
-    if ran.err.startswith("omega: "):
-        assert 1 == ran.err.count("\n"), ran.err
-        return ran.err.removeprefix("omega: ").strip()
-    (sentence,) = PANEL.findall(ran.err)
-    assert ran.err.startswith("Usage: omega sim ")
-    assert 3 == PANEL.sub("", ran.err).count("\n") + 1, ran.err
-    return " ".join(sentence.replace("│", " ").split())
+    assert ran.err.startswith("omega: ")
+    assert 1 == ran.err.count("\n"), ran.err
+    return ran.err.removeprefix("omega: ").strip()
 
 
 @pytest.mark.parametrize(("verb", "option"), NUMERIC)
@@ -84,7 +77,7 @@ def test_what_is_no_number_within_bounds_is_refused(
     for value in (*NO_NUMBERS, str(option.lowest - 1), str(option.highest * 2 + 1)):
         sentence = refused(omega, *asked(verb), f"{option.names[0]}={value}")
 
-        assert sentence.startswith(f"Invalid value for '{option.names[0]}': ")
+        assert sentence.startswith(f"field {option.names[0]}: ")
 
 
 @pytest.mark.parametrize(
@@ -95,14 +88,14 @@ def test_a_sweep_refuses_what_a_run_refuses(omega: Omega, option: Parameter) -> 
     for value in NO_NUMBERS:
         sentence = refused(omega, "sweep", "--jobs", "jobs.csv", "--vary", f"{name}=1,{value}")
 
-        assert sentence.startswith(f"Invalid value for '--{name}': ")
+        assert sentence.startswith(f"field --{name}: ")
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
 def test_what_is_no_number_of_hours_is_told_so(omega: Omega, value: str) -> None:
     sentence = refused(omega, *asked("run"), f"--hours={value}")
 
-    assert "Invalid value for '--hours': Input should be a finite number" == sentence
+    assert "field --hours: it should be a finite number; see omega sim run -h" == sentence
 
 
 @pytest.mark.parametrize("place", NO_PLACES)

@@ -1,0 +1,72 @@
+"""Which of several reasons is named, and on what evidence."""
+
+from omega.clock import ManualClock
+from omega.model.jobs import JobSpec
+from omega.model.quotas import Budget, Quota, QuotaScope
+from omega.reports.why.reasons import Reason
+from omega.reports.why.report import WhyReport, why_job
+from omega.store.leases import HandBack
+from omega.store.memory.store import MemoryStore
+from omega.testing.builders import a_spec
+from omega.testing.steps import a_leased_job, a_running_job, add_a_cell, claim, end, status_of
+
+
+def a_store() -> MemoryStore:
+    """Return a cell of one machine of four cores, with a scheduler at work."""
+    store = MemoryStore(ManualClock())
+    add_a_cell(store, 1, cpu_milli=4_000)
+    store.report("batch", "0", pid=1, facts={})
+    return store
+
+
+def why(store: MemoryStore, job: int) -> WhyReport:
+    return why_job(store, status_of(store, job), lambda _: False)
+
+
+def limited(store: MemoryStore, **limits: int) -> None:
+    """Give tenant ann a quota."""
+    named = {Budget[name.upper()]: limit for name, limit in limits.items()}
+    store.set_quota(Quota(QuotaScope.TENANT, "ann", named))
+
+
+def of_ann(tasks: int = 1, *, minimum: int = 0, cpu_milli: int = 1_000) -> JobSpec:
+    return a_spec(tasks, tenant="ann", minimum=minimum, cpu_milli=cpu_milli)
+
+
+def test_a_quota_comes_before_a_full_cell_since_freed_room_would_not_help() -> None:
+    store = a_store()
+    limited(store, cpu_milli=0)
+    a_running_job(store, a_spec(cpu_milli=4_000), [1], cpu_milli=4_000)
+    (waits,) = store.submit([of_ann()])
+
+    assert Reason.OVER_QUOTA is why(store, waits).finding.reason
+
+
+def test_a_gang_needs_quota_for_all_that_it_lacks() -> None:
+    store = a_store()
+    limited(store, cpu_milli=3_000)
+    (gang, single) = store.submit([of_ann(4, minimum=4), of_ann(4)])
+
+    told = why(store, gang)
+
+    assert Reason.OVER_QUOTA is told.finding.reason
+    assert [(4_000, 3_000)] == [(need.need, need.left) for need in told.needs]
+    assert Reason.OVER_QUOTA is not why(store, single).finding.reason
+
+
+def test_defeats_are_counted_since_the_last_claim_that_was_granted() -> None:
+    store = a_store()
+    rival = a_running_job(store, a_spec(), [1], cpu_milli=4_000)
+    job = a_leased_job(store, a_spec(2))
+    claim(store, job, [0], [1])
+    end(store, rival, 0)
+    claim(store, job, [0], [1])
+    again = a_running_job(store, a_spec(), [1], cpu_milli=3_000)
+    claim(store, job, [1], [1])
+    store.hand_back([HandBack(job.id, job.token, 0, progressed=False)])
+    end(store, again, 0)
+
+    finding = why(store, job.id).finding
+
+    assert Reason.CONFLICTS is finding.reason
+    assert finding.evidence.startswith("There is room, but its last 1 transaction got nothing")
