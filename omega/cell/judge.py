@@ -48,7 +48,7 @@ def judge(rows: MachineRows, transaction: Transaction, context: CommitContext) -
         return judge_sequentially(rows, transaction, context)
     granted_on = np.zeros(len(rows), dtype=np.bool_)
     granted_on[at[verdicts == ACCEPTED]] = True
-    fresh = rows.after_commit(granted_on, granted_on, rows.capacity - free)
+    fresh = rows.after_commit(granted_on, touched=granted_on, used=rows.capacity - free)
     named = np.zeros(len(rows) + 1, dtype=np.bool_)  # the last entry, -1, is for unknown machines
     named[at] = True
     if len(claims.alternates):
@@ -88,8 +88,8 @@ def _needs_an_alternate(claims: Claims, verdicts: Verdicts) -> bool:
 def _serve(free: Amounts, at: Index, demand: Amounts, task: Index, verdicts: Verdicts) -> Amounts:
     """Serve one job's claims in order, write refusals to `verdicts`, and return what is left.
 
-    `free` and the result are (machines, kinds), `demand` is (claims, kinds), and `at` has the
-    machine of each claim.
+    `free` and the result are (machines, resource kinds), `demand` is (claims, resource kinds), and
+    `at` has the machine of each claim.
     """
     # Order matters only on machines whose claims exceed what they have, and where a task is claimed
     # twice. Both are rare, so judging those claims one by one does not show in a profile.

@@ -104,6 +104,7 @@ class FairQueue:
         self._room: OpenRoom | None = None
         """The room of the last read; lower where a placement that found no room saw less since."""
         self._generation = -1
+        """The cell's generation when that was read; rooms of two generations are not compared."""
         self._nodes: tuple[tuple[str, ...], tuple[Tenant, ...], TenantNodes] | None = None
         """The names and tenants of the last read, and their nodes, which take long to make."""
 
@@ -157,7 +158,10 @@ class FairQueue:
                     self._room = self._room.lowest(result.room)
 
     def parked_in_order(self, parked: Sequence[ParkedJob], view: View) -> Effects[list[ParkedJob]]:
-        """Return parked jobs in fair order, in which room is looked for."""
+        """Return parked jobs in fair order, in which room is looked for.
+
+        They are over a quota or fit no machine, or were parked under another order.
+        """
         if not parked:
             return []
         use = yield from self._read_use()
@@ -169,7 +173,7 @@ class FairQueue:
         return [by_id[job.id] for job in order]
 
     def _read(self) -> Effects[_Known | None]:
-        """Read the lanes, what tenants use, and the capacity; None if there are no lanes."""
+        """Read the lanes, what tenants use, and the capacity; None if its kind has no lanes."""
         self._is_short = False
         kind, began_s = self._kind, self._clock.now()
         heads = yield from called("lanes", lambda store: store.lanes(kind))

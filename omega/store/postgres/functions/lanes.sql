@@ -1,9 +1,9 @@
 -- Lanes, tenants, and the orders of queues: docs/decisions/0058-the-order-of-the-queue.md. A lane is the queue of one
 -- tenant's jobs of one class of constraints and one kind of scheduler. Schedulers without a fair order call only
--- agree_on_order.
+-- agree_on_order. Placeholders are explained in __init__.py.
 
 -- The lanes of a kind that have jobs in a state, pending or parked, and the first job of each; each is found by one search
--- of the index. Both states are named in the query because the planner uses a partial index only if its condition is there.
+-- of the index. Both states are named in the query because Postgres uses a partial index only if its condition is there.
 CREATE FUNCTION omega.lanes_of(_scheduler text, _state text)
 RETURNS TABLE (
     tenant text, constraint_class smallint, id bigint, precedence integer, tasks integer, placed integer, not_before timestamptz
