@@ -222,8 +222,13 @@ class FairQueue:
         return wanted if now_s - since_s < LEFT_TO_OTHERS_S else 0
 
     def _whose(self, lane: Lane) -> Lane | str:
-        """Return who waits if a job of this lane finds no room: the lane, or its tenant."""
-        return lane if self.order is QueueOrder.CHOOSY else lane.tenant
+        """Return who waits if a job of this lane finds no room: a lane, or its tenant.
+
+        Lanes without constraints count as one: what needs as much may use as few machines.
+        """
+        if self.order is not QueueOrder.CHOOSY:
+            return lane.tenant
+        return lane if lane.has_constraints else Lane(lane.tenant, 0)
 
     def _used(self, known: _Known) -> Amounts:
         """Return what tenants use, and what was leased for them since: (tenants, resources)."""
@@ -280,7 +285,7 @@ def _have_room(heads: Sequence[LaneHead], room: OpenRoom) -> dict[tuple[str, Lan
     known: dict[tuple[int, ...], bool] = {}
     has_room: dict[tuple[str, Lane], bool] = {}
     for head in heads:
-        if not head.lane.constraint_class:
+        if not head.lane.has_constraints:
             task = tuple(-(-amount // head.tasks) for amount in head.demand)
             if task not in known:
                 known[task] = bool((free >= np.array(task)).all(axis=1).any())

@@ -22,7 +22,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "lane-of-delayed-jobs",
         LANES,
         "read_lanes",
-        "AND j.constraint_class = f.constraint_class «AND j.not_before <= clock_timestamp()»",
+        "AND j.lane_class = f.lane_class «AND j.not_before <= clock_timestamp()»",
         "",
         "A job that may not be leased yet is taken for the next of its lane.",
         OF_POSTGRES,
@@ -31,8 +31,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "lane-by-age-alone",
         LANES,
         "lanes_of",
-        "AND (j.tenant, j.constraint_class) > (l.tenant, l.constraint_class)"
-        " ORDER BY j.tenant, j.constraint_class, «j.precedence DESC,» j.id LIMIT 1) AS n",
+        "AND (j.tenant, j.lane_class) > (l.tenant, l.lane_class)"
+        " ORDER BY j.tenant, j.lane_class, «j.precedence DESC,» j.id LIMIT 1) AS n",
         "",
         "The head of a lane is not the job that a lease takes first.",
         OF_POSTGRES,
@@ -104,11 +104,11 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant(
         "classes-by-order-of-constraints",
         SPECS,
-        "constraint_class",
-        'string_agg(d.text, chr(10) || chr(10) «ORDER BY d.text COLLATE "C"»)',
-        "ORDER BY d.text DESC",
+        "lane_class",
+        'string_agg(c.text, chr(10) || chr(10) «ORDER BY c.text COLLATE "C"»)',
+        "ORDER BY c.text DESC",
         "The stores disagree about which jobs are alike.",
-        ("tests/postgres/test_tenants.py",),
+        ("tests/postgres/test_lane_classes.py",),
     ),
     mutant(
         "weights-do-not-count",

@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -36,9 +37,12 @@ def jobs_of(tenant: str, jobs: int, *, tasks: int = 1, scheduler: str = "batch")
 class FairCell:
     """Forty cores, virtual nodes, and replicas that lease in one order."""
 
-    def __init__(self, order: QueueOrder, *, replicas: int = 2, seed: int = 7) -> None:
+    def __init__(
+        self, order: QueueOrder, *, replicas: int = 2, seed: int = 7, **amounts: int
+    ) -> None:
+        """`amounts` are what each machine has besides its cores."""
         zones = {"zone": ["b"] + ["a"] * (MACHINES - 1)}
-        machines = a_cell(MACHINES, cpu_milli=CORES * 1_000, attributes=zones)
+        machines = a_cell(MACHINES, cpu_milli=CORES * 1_000, attributes=zones, **amounts)
         self.cell = VirtualCell(machines, seed=seed)
         self.store = self.cell.store
         self.cell.live(
@@ -209,6 +213,32 @@ def test_a_smaller_job_that_comes_later_is_placed_though_nothing_gains_room(
 
     assert 0 == cell.begun([large])
     assert 1 == cell.begun(small)
+
+
+@pytest.mark.parametrize("order", FAIR)
+@pytest.mark.parametrize(
+    "large",
+    [
+        {"cpu_milli": 4_000},
+        {"tasks": 20, "minimum": 20},
+        {"gpus": 1},
+        {"memory_mib": 5_000},
+        {"cpu_milli": 2_000, "constraints": IN_ZONE_B},
+    ],
+    ids=str,
+)
+def test_a_small_job_behind_twenty_large_ones_of_its_tenant_is_placed_though_nothing_ends(
+    order: QueueOrder, large: dict[str, Any]
+) -> None:
+    cell = FairCell(order, replicas=1, gpus=1, memory_mib=5_000)
+    fill = a_spec(MACHINES, cpu_milli=3_000, gpus=1, memory_mib=1_000, duration_ms=10**9)
+    cell.run([fill], seconds=2)
+    small = a_spec(tenant="a", cpu_milli=1_000, constraints=large.get("constraints", ()))
+    spec = a_spec(**{"tenant": "a", "cpu_milli": 1_000, "duration_ms": 10**9, **large})
+    larger, (last,) = cell.run([spec] * 20, [small], seconds=10)
+
+    assert 0 == cell.begun(larger)
+    assert 1 == cell.begun([last])
 
 
 @pytest.mark.parametrize("order", FAIR)

@@ -23,7 +23,7 @@ class PostgresLanes:
     def lanes(self, scheduler: str) -> list[LaneHead]:
         """Return the heads of the lanes of a kind, and of all kinds that have a fair order."""
         rows = self._link.call(
-            "SELECT scheduler, tenant, constraint_class, id, precedence, demand, tasks"
+            "SELECT scheduler, tenant, lane_class, id, precedence, demand, tasks"
             " FROM omega.read_lanes(%s)",
             (scheduler,),
         )
