@@ -4,7 +4,8 @@ Goal     Give the next room to the tenant with the smallest share, however many 
 Promise  No I/O: a driver answers its effects. Lanes, what tenants use, and the view are read once a
          gap (`share_gap_ms`), or less often where reads take long, and before the next lease if the
          last one found fewer jobs than were asked for. Between reads, what this process has leased
-         is added to what tenants use. What other replicas lease is seen with the next read.
+         is added to what tenants use. What other replicas lease is seen with the next read. The
+         time of this process is one more resource (`attention.py`).
 Source   DRF (NSDI 2011) and Choosy (EuroSys 2013); docs/decisions/0058-the-order-of-the-queue.md.
 """
 
@@ -18,15 +19,16 @@ import numpy as np
 from omega.cell.open_room import OpenRoom
 from omega.cell.view import View
 from omega.clock import Clock
+from omega.framework.attention import WHOLE_US, Attention
 from omega.framework.effects import Effects, called, refreshed
 from omega.framework.job_attempt import AttemptEnd, JobResult
 from omega.framework.passed_over import PassedOver
 from omega.framework.wakeable import NOBODYS
 from omega.limits import LIMITS
-from omega.model.arrays import Amounts
+from omega.model.arrays import Amounts, Counts, integers
 from omega.model.jobs import LeasedJob
 from omega.model.lanes import Lane, QueueOrder, demand_left
-from omega.ordering.fair import Lanes, fair_jobs, fair_order, one_gpu_kind
+from omega.ordering.fair import FairOrder, Lanes, fair_jobs, fair_order, one_gpu_kind
 from omega.ordering.tenants import Tenant, TenantNodes, TenantTree
 from omega.store.holdings import RESOURCES
 from omega.store.lanes import LaneHead, TenantUse
@@ -61,6 +63,8 @@ class _Known:
     """Of this kind, and of others that have a fair order ..."""
     lanes: Lanes
     """... and as arrays."""
+    tasks: Counts
+    """(lanes,) how many tasks each head of this kind has to place; 0 for other kinds."""
     nodes: TenantNodes
     """The tenants of these lanes, and those that use something."""
     use: Amounts
@@ -94,6 +98,7 @@ class FairQueue:
         """Whether the last lease found fewer jobs than were asked for."""
         self._charges: dict[UUID, _Charge] = {}
         """By token, leases of this process since the use that was read last was summed up."""
+        self._attention = Attention(clock)
         self._passed_over = PassedOver[Lane | str](clock)
         """By lane, for DRF by tenant, what has found no room since the view last gained any."""
         self._others: dict[tuple[str, Lane], tuple[float, int]] = {}
@@ -118,8 +123,7 @@ class FairQueue:
         # How many jobs stand behind a head was not read. If a lane has fewer, `took` sees it.
         use = self._used(known)
         may_go = [self._jobs_max(known, head, use, jobs_max) for head in known.heads]
-        lanes = replace(known.lanes, pending=np.array(may_go, dtype=np.int64))
-        order = fair_order(lanes, known.nodes, use, known.capacity, jobs_max)
+        order = self._order_of(known, use, integers(may_go), jobs_max)
         counts = zip(known.heads, order.count.tolist(), strict=True)
         return {it.lane: count for it, count in counts if count and it.scheduler == self._kind}
 
@@ -132,6 +136,7 @@ class FairQueue:
         self._is_short = len(jobs) < sum(asked.values())
         if known is None:
             return list(jobs)
+        self._attention.begin()
         in_order = fair_jobs(jobs, known.nodes, self._used(known), known.capacity)
         now_s = self._clock.now()
         self._charges |= {it.token: _Charge(now_s, it.spec.tenant, demand_left(it)) for it in jobs}
@@ -139,6 +144,7 @@ class FairQueue:
 
     def note(self, results: Sequence[JobResult]) -> None:
         """Take back the charge for tasks that were not placed, and note who found no room."""
+        self._attention.note([result.job for result in results])
         for result in results:
             job, diagnosis = result.job, result.diagnosis
             charge = self._charges.get(job.token)
@@ -163,6 +169,19 @@ class FairQueue:
         by_id = {job.id: job for job in parked}
         order = fair_jobs(jobs, nodes, _use_rows(nodes, use), _capacity(view.open_room()))
         return [by_id[job.id] for job in order]
+
+    def _order_of(self, known: _Known, use: Amounts, may_go: Counts, jobs_max: int) -> FairOrder:
+        """Return the next jobs of all kinds, with this process' time as the last resource."""
+        lanes = known.lanes
+        spent = self._attention.spent_us(known.nodes.names)
+        takes = np.where(known.tasks, self._attention.expected_us(known.tasks), 0)
+        return fair_order(
+            replace(lanes, pending=may_go, demand=np.column_stack((lanes.demand, takes))),
+            known.nodes,
+            np.column_stack((use, spent)),
+            np.append(known.capacity, WHOLE_US),
+            jobs_max,
+        )
 
     def _read(self) -> Effects[_Known | None]:
         """Read the lanes, what tenants use, and the capacity; None if there are no lanes."""
@@ -190,6 +209,7 @@ class FairQueue:
             due_s=now_s + max(self._gap_ms / 1_000, READ_PAUSE_MIN * (now_s - began_s)),
             heads=heads,
             lanes=_lanes(heads, nodes),
+            tasks=integers([it.tasks * (it.scheduler == kind) for it in heads]),
             nodes=nodes,
             use=_use_rows(nodes, use),
             capacity=_capacity(room),

@@ -1,9 +1,8 @@
 """Lanes: the parts of the queue of a kind of scheduler, by tenant, shape and constraints.
 
 Goal     Name the parts of a queue between which a fair order decides, and what their jobs need.
-Promise  A job is in the same lane for as long as it exists. A tenant has few lanes
-         of a kind, whatever it submits. Postgres computes the same classes and demands
-         (functions/specs.sql).
+Promise  A job is in the same lane for as long as it exists. A tenant has few lanes of a kind,
+         whatever it submits. Postgres computes the same classes and demands (functions/specs.sql).
 Source   Choosy (EuroSys 2013): users, and the machines that their jobs may use;
          docs/decisions/0058-the-order-of-the-queue.md.
 """

@@ -9,6 +9,7 @@ import pytest
 
 from omega.config import Settings
 from omega.errors import BadInput
+from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime
 from omega.model.jobs import Constraint, JobSpec, Operator
 from omega.model.lanes import QueueOrder
 from omega.nodes.virtual import VirtualNodes, nothing_else
@@ -38,9 +39,16 @@ class FairCell:
     """Forty cores, virtual nodes, and replicas that lease in one order."""
 
     def __init__(
-        self, order: QueueOrder, *, replicas: int = 2, seed: int = 7, **amounts: int
+        self,
+        order: QueueOrder,
+        *,
+        replicas: int = 2,
+        seed: int = 7,
+        decision_time: DecisionTime = NO_DECISION_TIME,
+        **amounts: int,
     ) -> None:
         """`amounts` are what each machine has besides its cores."""
+        self.decision_time = decision_time
         zones = {"zone": ["b"] + ["a"] * (MACHINES - 1)}
         machines = a_cell(MACHINES, cpu_milli=CORES * 1_000, attributes=zones, **amounts)
         self.cell = VirtualCell(machines, seed=seed)
@@ -55,7 +63,7 @@ class FairCell:
         self, scheduler: BatchScheduler | ServiceScheduler, order: QueueOrder, replica: str
     ) -> None:
         scheduler.queue_order = order
-        self.cell.schedule(scheduler, replica)
+        self.cell.schedule(scheduler, replica, decision_time=self.decision_time)
 
     def run(self, *jobs: Sequence[JobSpec], seconds: float) -> list[list[int]]:
         """Submit lists of jobs, and let time pass; return their ids."""
@@ -114,6 +122,19 @@ def test_weights_and_parents_divide_the_cell(order: QueueOrder) -> None:
     cell.run(*(jobs_of(name, 900) for name in ("x", "y", "other")), seconds=130)
 
     assert {"x": 20, "y": 10, "other": 10} == pytest.approx(dict(cell.cores()), abs=2)
+
+
+@pytest.mark.parametrize("order", FAIR)
+def test_a_tenant_that_asks_for_nothing_does_not_have_the_schedulers_for_itself(
+    order: QueueOrder,
+) -> None:
+    """They decide on ten jobs a second each, and it always uses less than the other tenant."""
+    cell = FairCell(order, decision_time=DecisionTime(job_s=0.1))
+    nothing = a_spec(tenant="a", cpu_milli=0, duration_ms=1_000)
+    (many, _) = cell.run([nothing] * 5_000, jobs_of("b", 500), seconds=60)
+
+    assert 35 < cell.cores()["b"] <= 40
+    assert 300 < cell.begun(many) < 1_000
 
 
 def test_all_kinds_count_for_a_tenants_share() -> None:
