@@ -188,7 +188,7 @@ class Process:
             raise BadInput(
                 f"{other.held_by} leases jobs in the order {other.order.value}, and all replicas of"
                 f" a kind have one order: not {order.value}; stop them first, and wait for"
-                f" {lease_ms / 1_000:g} s",
+                f" {min(lease_ms, LIMITS.order_ms_max) / 1_000:g} s",
                 field="order",
             )
 

@@ -78,6 +78,7 @@ class LaneStore(Protocol):
     ) -> AnotherOrder | None:
         """Agree on the order of a kind until `lease_ms` from now; None if it is agreed.
 
+        An agreement lasts `LIMITS.order_ms_max` at most.
         If replicas have agreed on another order that has not run out, return that one; nothing
         changes. Raises StoreUnavailable if other calls that agree run at the same time.
         """

@@ -139,6 +139,20 @@ def test_an_order_that_is_kept_open_holds_up_nobody(
     assert [(True, None, None)] == call(scheduler, "agree_on_order", "batch", "1", "fifo", LEASE_MS)
 
 
+def test_an_agreement_is_over_after_a_minute_whatever_was_asked_for(
+    database: Database, scheduler: Session
+) -> None:
+    a_day = 24 * 60 * 60 * 1_000
+    for replica in "01":
+        arguments = ["batch", replica, "drf", a_day]
+        assert [(True, None, None)] == call(scheduler, "agree_on_order", *arguments)
+    ((seconds,),) = database.query(
+        "SELECT extract(epoch FROM expires_at - clock_timestamp())::float FROM omega.queue_order"
+    )
+
+    assert 0 < seconds <= 60
+
+
 def test_one_login_agrees_on_the_orders_of_so_many_kinds_and_no_more(
     database: Database, owner: Session, scheduler: Session
 ) -> None:

@@ -59,10 +59,10 @@ class MemoryLanes(MemoryJobs):
     def agree_on_order(
         self, scheduler: str, replica: str, order: QueueOrder, *, lease_ms: int
     ) -> AnotherOrder | None:
-        """Agree on the order of a kind until `lease_ms` from now; return another that is held."""
+        """Agree on the order of a kind for `lease_ms`, or return another that is held."""
         now_s = self._clock.now()
         held = self._agreements.get(scheduler)
-        ends_s = now_s + lease_ms / 1_000
+        ends_s = now_s + min(lease_ms, LIMITS.order_ms_max) / 1_000
         if held is not None and held.ends_s > now_s:
             if held.order is not order:
                 return AnotherOrder(held.order, f"{scheduler}/{held.replica}")

@@ -54,7 +54,7 @@ class PostgresLanes:
     def agree_on_order(
         self, scheduler: str, replica: str, order: QueueOrder, *, lease_ms: int
     ) -> AnotherOrder | None:
-        """Agree on the order of a kind until `lease_ms` from now; return another that is held."""
+        """Agree on the order of a kind for `lease_ms`, or return another that is held."""
         ((granted, held_by, held_as),) = self._link.call(
             "SELECT granted, held_by, held_as FROM omega.agree_on_order(%s, %s, %s, %s)",
             (scheduler, replica, order.value, lease_ms),

@@ -125,7 +125,7 @@ RETURNS TABLE (tenant text, shape jsonb, running bigint, waiting bigint) LANGUAG
      ORDER BY t.running + t.waiting DESC, t.tenant, t.shape LIMIT ${lanes_max}
 $$;
 
--- Agree on the order of a kind's queue for the time of a lease. `granted` is false if replicas have agreed on another order
+-- Agree on the order of a kind's queue for the time of a lease, but ${order_ms_max} ms at most. `granted` is false if replicas have agreed on another order
 -- that has not run out: `held_as`, by `held_by` last. While another call runs, or its transaction is left open, that is told
 -- from what is on record, and nothing changes. An agreement never becomes shorter.
 CREATE FUNCTION omega.agree_on_order(_scheduler text, _replica text, _name text, _lease_ms bigint, OUT granted boolean, OUT held_by text, OUT held_as text)
@@ -135,7 +135,7 @@ DECLARE
     is_alone boolean;
 BEGIN
     PERFORM needs_read_committed();
-    lasts := lease_length(_lease_ms);
+    lasts := least(lease_length(_lease_ms), lease_length(${order_ms_max}));
     IF NOT is_name(_scheduler) OR NOT is_name(_replica) OR (_name IN ('${queue_orders}')) IS NOT TRUE THEN
         RAISE EXCEPTION 'bad order: it needs a kind, a replica, and one of ${queue_orders_told}' USING ERRCODE = 'invalid_parameter_value';
     END IF;
