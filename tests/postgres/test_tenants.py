@@ -129,6 +129,26 @@ def test_fairness_compares_each_share_with_what_is_fair(omega: Omega, store: Pos
     assert {"batch": "drf"} == read["summary"]["orders"]
 
 
+def test_fairness_asks_whether_the_kinds_that_a_tenant_waits_for_have_a_fair_order(
+    omega: Omega, store: PostgresStore
+) -> None:
+    add_a_cell(store, 1, cpu_milli=4_000)
+    a_running_job(store, a_spec(4, tenant="ann"), [1, 1, 1, 1])
+    for tenant, kinds in {
+        "bob": ["batch"],
+        "eve": ["service"],
+        "fay": ["batch", "service"],
+    }.items():
+        store.submit([a_spec(tenant=tenant, scheduler=kind) for kind in kinds])
+    store.agree_on_order("batch", "0", QueueOrder.DRF, lease_ms=LONG_MS)
+    store.agree_on_order("service", "0", QueueOrder.FIFO, lease_ms=LONG_MS)
+    rows = document(omega("fairness", "--json", "-"))["rows"]
+
+    assert {"ann": "above", "bob": "below", "eve": "unordered", "fay": "below"} == {
+        row["tenant"]: row["state"] for row in rows
+    }
+
+
 def test_fairness_knows_which_machines_a_tenant_may_use(omega: Omega, store: PostgresStore) -> None:
     store.add_machines(a_cell(2, cpu_milli=4_000, attributes={"ssd": ["yes", None]}))
     a_running_job(store, a_spec(3, tenant="bob"), [2, 2, 2])

@@ -125,9 +125,9 @@ RETURNS TABLE (tenant text, shape jsonb, running bigint, waiting bigint) LANGUAG
      ORDER BY t.running + t.waiting DESC, t.tenant, t.shape LIMIT ${lanes_max}
 $$;
 
--- Agree on the order of a kind's queue for the time of a lease, but ${order_ms_max} ms at most. `granted` is false if replicas have agreed on another order
--- that has not run out: `held_as`, by `held_by` last. While another call runs, or its transaction is left open, that is told
--- from what is on record, and nothing changes. An agreement never becomes shorter.
+-- Agree on the order of a kind's queue for the time of a lease, but ${order_ms_max} ms at most. `granted` is false if replicas
+-- have agreed on another order that has not run out: `held_as`, by `held_by` last. While another call runs, or its transaction
+-- is left open, that is told from what is on record, and nothing changes. An agreement never becomes shorter.
 CREATE FUNCTION omega.agree_on_order(_scheduler text, _replica text, _name text, _lease_ms bigint, OUT granted boolean, OUT held_by text, OUT held_as text)
 LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE

@@ -215,11 +215,14 @@ RETURNS SETOF bigint LANGUAGE sql STABLE AS $$
 $$;
 
 -- The first parked jobs of each lane of a kind that no user holds: of each lane _jobs_max divided by the number of lanes,
--- and at least one. A lane of which all jobs are held counts, too.
+-- and at least one. A lane of which all jobs are held does not count.
 CREATE FUNCTION omega.parked_in_lanes(_scheduler text, _jobs_max integer)
 RETURNS SETOF bigint LANGUAGE sql STABLE AS $$
     WITH lane AS MATERIALIZED (
         SELECT l.tenant, l.lane_class, count(*) OVER () AS lanes FROM omega.lanes_of(_scheduler, 'parked') AS l
+         WHERE EXISTS (SELECT FROM omega.job j
+                        WHERE j.scheduler = _scheduler AND j.state = 'parked' AND j.tenant = l.tenant
+                          AND j.lane_class = l.lane_class AND j.park_reason <> 'held')
     )
     SELECT p.id
       FROM lane l
