@@ -108,6 +108,10 @@ class TenantReader(Protocol):
         """Return the orders on which replicas have agreed and that have not run out, by kind."""
         ...
 
+    def sum_use(self) -> dict[str, Amounts]:
+        """Return what the running tasks of each tenant use now, of each of RESOURCES."""
+        ...
+
     def unfinished_tasks(self) -> list[UnfinishedTasks]:
         """Return the tasks of all jobs that have not ended, by tenant and shape, most tasks first.
 

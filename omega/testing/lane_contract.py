@@ -170,6 +170,7 @@ class TenantContract(Contract):
         end(store, a, 0)
 
         assert {"a": (2_000, 0, 0, 0), "b": (1_000, 5, 0, 300)} == first
+        assert used(store) == store.sum_use()
         assert (1_000, 0, 0, 0) == used(store)["a"]
         assert {"a", "b"} == set(used(store))
 

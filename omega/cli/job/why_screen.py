@@ -84,6 +84,8 @@ def _evidence(report: WhyReport) -> Iterator[tuple[str, str]]:
             f"{at_least(report.line.higher, 'job')} of higher precedence and"
             f" {at_least(report.line.older, 'older job')} before it; first {first}",
         )
+    if report.place is not None and _waits(report):
+        yield "in line", str(report.place)
     if report.evictions is not None and _waits(report) and not report.finding.reason.is_permanent:
         yield "evictions", _evictions(report)
 

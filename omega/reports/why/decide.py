@@ -23,6 +23,7 @@ from omega.reports.why.findings import Finding
 from omega.reports.why.full import why_full
 from omega.reports.why.quotas import QuotaNeed, raised
 from omega.reports.why.reasons import Reason
+from omega.reports.why.shares import FairPlace
 from omega.reports.wording import duration, things
 from omega.store.inquiries import LINE_MAX, Line, RecordedAttempt
 from omega.store.status import JobStatus, Notice
@@ -42,6 +43,8 @@ class Situation:
     """The kinds of scheduler that have reported lately."""
     needs: Sequence[QuotaNeed]
     line: Line
+    place: FairPlace | None
+    """In place of the line, if its kind has a fair order."""
     attempts: Sequence[RecordedAttempt]
     """Newest first."""
     notices: Sequence[Notice]
@@ -210,7 +213,7 @@ def _rivals(attempts: Sequence[RecordedAttempt]) -> Iterator[str]:
 
 def _waits(about: Situation) -> Finding:
     """Return what a job waits for that would be placed as the cell is now."""
-    status, line = about.status, about.line
+    status = about.status
     if status is None:
         return Finding(
             Reason.WOULD_FIT, "The cell has room for it now.", "Submit it: omega submit SPEC.yaml"
@@ -233,13 +236,37 @@ def _waits(about: Situation) -> Finding:
             f" {duration(about.waits_ms / 1_000)} away.",
             "Wait: it is tried again by itself.",
         )
-    if line.ahead:
+    return _in_line(about)
+
+
+def _in_line(about: Situation) -> Finding:
+    """Return what a job waits for that may be leased."""
+    if about.line.ahead:
         return _behind(about)
+    if about.place is not None:
+        return _in_share(about.place)
     return Finding(
         Reason.QUEUED,
         "There is room, and no other job of its kind is before it.",
         _wait_for_round(about)
         or "Wait a moment: the next scheduler of its kind that asks leases it.",
+    )
+
+
+def _in_share(place: FairPlace) -> Finding:
+    if not place.before:
+        return Finding(
+            Reason.QUEUED,
+            "There is room, and no tenant that waits has a smaller share: only jobs of its own"
+            " tenant can be before it.",
+            "Wait a moment: the next scheduler of its kind that asks leases it.",
+        )
+    tenant = quote(place.own.tenant)
+    more = f"omega tenant set {tenant} --weight {place.own.weight + 1}"
+    return Finding(
+        Reason.BEHIND_OTHERS,
+        f"There is room, but others come first {place}.",
+        f"Wait until they have as much, or give its tenant more: {more}",
     )
 
 

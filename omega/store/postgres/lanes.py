@@ -9,6 +9,7 @@ Source   docs/decisions/0058-the-order-of-the-queue.md; functions/lanes.sql.
 from omega.model.lanes import Lane, QueueOrder
 from omega.model.wire import shape_from_wire
 from omega.ordering.tenants import Tenant, TenantTree
+from omega.store.holdings import RESOURCES, Amounts
 from omega.store.lanes import AnotherOrder, LaneHead, TenantUse, UnfinishedTasks
 from omega.store.postgres.connection import Link
 from omega.store.postgres.json_text import decoded
@@ -75,6 +76,12 @@ class PostgresLanes:
             " ORDER BY scheduler"
         )
         return {kind: QueueOrder(name) for kind, name in rows}
+
+    def sum_use(self) -> dict[str, Amounts]:
+        """Return what the running tasks of each tenant use now, of each of RESOURCES."""
+        ((names, used),) = self._link.call("SELECT tenants, used FROM omega.sum_tenant_use()")
+        rows = used.reshape(-1, len(RESOURCES)).tolist()
+        return {name: tuple(row) for name, row in zip(names, rows, strict=True)}
 
     def unfinished_tasks(self) -> list[UnfinishedTasks]:
         """Return the tasks of all jobs that have not ended, by tenant and shape."""
