@@ -24,6 +24,7 @@ from benchmarks.parsync import ParSync
 from benchmarks.placement import Placement
 from benchmarks.preemption import Preemption
 from benchmarks.rules import Rules
+from benchmarks.share_gap import ShareGap
 from benchmarks.side_by_side import SideBySide
 from benchmarks.sim_speed import SimSpeed
 from benchmarks.swim import Swim
@@ -49,6 +50,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     Growth,
     IdleAgents,
     SimSpeed,
+    ShareGap,
     SideBySide,
     Swim,
     GavelPolicies,

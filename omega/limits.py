@@ -27,6 +27,8 @@ class Limits:
     """How long a commit takes in all: waiting for locks, judging and writing."""
     lease_ms_max: int = 24 * 60 * 60 * 1_000
     """How long one lease lasts before it must be renewed."""
+    order_ms_max: int = 60 * 1_000
+    """How long replicas agree on an order of their queue at a time, however long a lease lasts."""
     lease_bytes_max: int = 8 * 2**20
     """Total length of the wire forms of large jobs that one call leases or reads. The first job is
     always included."""
@@ -126,6 +128,8 @@ class Limits:
 
         # A commit that waits for locks must still have time to judge and write.
         assert self.lock_wait_ms_max < self.commit_ms_max
+        # Replicas that renew an agreement each second have it for as long as they run.
+        assert self.commit_ms_max < self.order_ms_max <= self.lease_ms_max
         # A transaction holds at least one claim of each of its jobs.
         assert self.jobs_per_transaction_max <= self.claims_per_transaction_max
         # A call that leases by bytes can take at least one job of any size.

@@ -5,7 +5,7 @@ Promise  No I/O: a driver answers its effects. Lanes, what tenants use, and the 
          gap (`share_gap_ms`), or less often where reads take long. If a lease brought fewer jobs
          than it asked for, they are read again before the next one. Between reads, what this
          process has leased is added to what tenants use. What other replicas lease is seen with
-         the next read.
+         the next read. The time of this process is one more resource (`attention.py`).
 Source   DRF (NSDI 2011) and Choosy (EuroSys 2013); docs/decisions/0058-the-order-of-the-queue.md.
 """
 
@@ -19,15 +19,16 @@ import numpy as np
 from omega.cell.open_room import OpenRoom
 from omega.cell.view import View
 from omega.clock import Clock
+from omega.framework.attention import WHOLE_US, Attention
 from omega.framework.effects import Effects, called, refreshed
 from omega.framework.job_attempt import AttemptEnd, JobResult
 from omega.framework.passed_over import PassedOver
 from omega.framework.wakeable import NO_LEASE
 from omega.limits import LIMITS
-from omega.model.arrays import Amounts
+from omega.model.arrays import Amounts, Counts, integers
 from omega.model.jobs import LeasedJob
 from omega.model.lanes import Lane, QueueOrder, demand_left
-from omega.ordering.fair import Lanes, by_resource, fair_jobs, fair_order
+from omega.ordering.fair import FairOrder, Lanes, by_resource, fair_jobs, fair_order
 from omega.ordering.tenants import Tenant, TenantNodes, TenantTree
 from omega.store.holdings import RESOURCES
 from omega.store.lanes import LaneHead, TenantUse
@@ -63,6 +64,8 @@ class _Known:
     """Of the lanes of this kind, and of other kinds that have a fair order."""
     lanes: Lanes
     """The lanes of these heads, as arrays."""
+    tasks: Counts
+    """(lanes,) how many tasks each head of this kind has to place; 0 for other kinds."""
     nodes: TenantNodes
     """The tenants of these lanes, and those that use something."""
     use: Amounts
@@ -96,6 +99,7 @@ class FairQueue:
         """Whether the last lease found fewer jobs than were asked for."""
         self._charges: dict[UUID, _Charge] = {}
         """By token; those that are older than the sum of use that was read last are dropped."""
+        self._attention = Attention(clock)
         self._passed_over = PassedOver[Lane | str](clock)
         """By lane, for DRF by tenant, what has found no room since the view last gained any."""
         self._room_left: dict[tuple[str, Lane], tuple[float, Amounts]] = {}
@@ -122,8 +126,7 @@ class FairQueue:
         # How many jobs stand behind a head was not read. If a lane has fewer, `took` sees it.
         use = self._used(known)
         pending = [self._jobs_max(known, head, use, jobs_max) for head in known.heads]
-        lanes = replace(known.lanes, pending=np.array(pending, dtype=np.int64))
-        order = fair_order(lanes, known.nodes, use, known.capacity, jobs_max)
+        order = self._order_of(known, use, integers(pending), jobs_max)
         counts = zip(known.heads, order.count.tolist(), strict=True)
         return {it.lane: count for it, count in counts if count and it.scheduler == self._kind}
 
@@ -136,6 +139,7 @@ class FairQueue:
         self._is_short = len(jobs) < sum(asked.values())
         if known is None:
             return list(jobs)
+        self._attention.begin()
         in_order = fair_jobs(jobs, known.nodes, self._used(known), known.capacity)
         now_s = self._clock.now()
         self._charges |= {it.token: _Charge(now_s, it.spec.tenant, demand_left(it)) for it in jobs}
@@ -143,6 +147,7 @@ class FairQueue:
 
     def note(self, results: Sequence[JobResult]) -> None:
         """Take back the charge for tasks that were not placed, and note who found no room."""
+        self._attention.note([result.job for result in results])
         for result in results:
             job, diagnosis = result.job, result.diagnosis
             charge = self._charges.get(job.token)
@@ -172,6 +177,19 @@ class FairQueue:
         order = fair_jobs(jobs, nodes, _use_rows(nodes, use), _capacity(view.open_room()))
         return [by_id[job.id] for job in order]
 
+    def _order_of(self, known: _Known, use: Amounts, pending: Counts, jobs_max: int) -> FairOrder:
+        """Return the next jobs of all kinds, with this process' time as the last resource."""
+        lanes = known.lanes
+        spent = self._attention.spent_us(known.nodes.names)
+        takes = np.where(known.tasks, self._attention.expected_us(known.tasks), 0)
+        return fair_order(
+            replace(lanes, pending=pending, demand=np.column_stack((lanes.demand, takes))),
+            known.nodes,
+            np.column_stack((use, spent)),
+            np.append(known.capacity, WHOLE_US),
+            jobs_max,
+        )
+
     def _read(self) -> Effects[_Known | None]:
         """Read the lanes, what tenants use, and the capacity; None if its kind has no lanes."""
         self._is_short = False
@@ -198,6 +216,7 @@ class FairQueue:
             due_s=now_s + max(self._gap_ms / 1_000, READ_PAUSE_MIN * (now_s - began_s)),
             heads=heads,
             lanes=_lanes(heads, nodes),
+            tasks=integers([it.tasks * (it.scheduler == kind) for it in heads]),
             nodes=nodes,
             use=_use_rows(nodes, use),
             capacity=_capacity(room),
@@ -231,8 +250,13 @@ class FairQueue:
         return wanted if now_s - since_s < LEFT_TO_OTHERS_S else 0
 
     def _key_of(self, lane: Lane) -> Lane | str:
-        """Return what is passed over if a job of this lane finds no room: it, or its tenant."""
-        return lane if self.order is QueueOrder.CHOOSY else lane.tenant
+        """Return what is passed over if a job of this lane finds no room: it, or its tenant.
+
+        Lanes without constraints count as one: what needs as much may use as few machines.
+        """
+        if self.order is not QueueOrder.CHOOSY:
+            return lane.tenant
+        return lane if lane.has_constraints else Lane(lane.tenant, 0)
 
     def _used(self, known: _Known) -> Amounts:
         """Return what tenants use, and what was leased for them since: (tenants, resources)."""
@@ -289,7 +313,7 @@ def _have_room(heads: Sequence[LaneHead], room: OpenRoom) -> dict[tuple[str, Lan
     known: dict[tuple[int, ...], bool] = {}
     has_room: dict[tuple[str, Lane], bool] = {}
     for head in heads:
-        if not head.lane.constraint_class:
+        if not head.lane.has_constraints:
             task = tuple(-(-amount // head.tasks) for amount in head.demand)
             if task not in known:
                 known[task] = bool((free >= np.array(task)).all(axis=1).any())

@@ -188,7 +188,7 @@ class Process:
             raise BadInput(
                 f"{other.held_by} has the order {other.order.value}, and all replicas of a kind"
                 f" have one; to change it to {order.value}, stop all of {kind} and wait for"
-                f" {lease_ms / 1_000:g} s",
+                f" {min(lease_ms, LIMITS.order_ms_max) / 1_000:g} s",
                 field="order",
             )
 

@@ -34,7 +34,7 @@ Heap = list[tuple[float, int]]
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
-    """Lanes that have pending jobs: the queues of one tenant and one class of constraints each.
+    """Lanes that have pending jobs: the queues of one tenant and one class each.
 
     All jobs of a lane count as if they asked for what its head asks for. A caller that knows more
     of a lane than its head may give it several rows, one for each run of equal jobs.

@@ -8,7 +8,7 @@ Source   Choosy (EuroSys 2013), section 4; DRF (NSDI 2011), section 4;
          docs/decisions/0058-the-order-of-the-queue.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 
 from omega.cell.view import View
+from omega.lifecycle.states import ParkReason
 from omega.model.arrays import Amounts, Counts, Score
 from omega.model.lanes import QueueOrder, task_demand
 from omega.ordering.cmmf import LaneDemands, fair_shares, pooled
@@ -25,6 +26,7 @@ from omega.placement.feasibility import matching
 from omega.store.holdings import RESOURCES
 from omega.store.lanes import UnfinishedTasks
 from omega.store.protocols import ReaderStore
+from omega.store.watching import QueueLine
 
 CLOSE: Final = 0.02
 """A gap of at most this fraction of the cell counts as none: tasks cannot be divided."""
@@ -36,7 +38,9 @@ class ShareState(Enum):
     ABOVE = "has more than is fair, which others would get if its tasks ended"
     ALL = "has all that it asks for"
     FAIR = "has what is fair"
-    UNORDERED = "has less than is fair: no scheduler leases in a fair order (--set order=drf)"
+    UNORDERED = (
+        "has less than is fair: no scheduler of its jobs leases in a fair order (--set order=drf)"
+    )
     BELOW = "has less than is fair, until it finds room"
 
 
@@ -82,7 +86,7 @@ class FairnessReport:
         summed = _Sums.of(asked, nodes)
         share = dominant_shares(summed.used, whole)
         fair = _fair_shares(asked, view, capacity, nodes)
-        is_ordered = any(order.is_fair for order in orders.values())
+        waits_for = _kinds_waited_for(store.queue())
         rows = [
             TenantShare(
                 name=name,
@@ -93,7 +97,9 @@ class FairnessReport:
                 fair_share=float(fair[at]),
                 waiting=int(summed.waiting[at]),
                 state=_state_of(
-                    float(share[at] - fair[at]), int(summed.waiting[at]), is_ordered=is_ordered
+                    float(share[at] - fair[at]),
+                    int(summed.waiting[at]),
+                    is_ordered=_is_ordered(waits_for.get(name, orders), orders),
                 ),
             )
             for at, name in enumerate(nodes.names)
@@ -163,6 +169,20 @@ def _fair_shares(
         may_use=may_use,
     )
     return fair_shares(lanes, machines, nodes).share
+
+
+def _kinds_waited_for(queue: Sequence[QueueLine]) -> dict[str, set[str]]:
+    """Return for which kinds of scheduler jobs of each tenant wait, but for those that are held."""
+    kinds: dict[str, set[str]] = {}
+    for line in queue:
+        if line.unplaced and line.park_reason is not ParkReason.HELD:
+            kinds.setdefault(line.tenant, set()).add(line.scheduler)
+    return kinds
+
+
+def _is_ordered(kinds: Iterable[str], orders: Mapping[str, QueueOrder]) -> bool:
+    """Return whether any of these kinds leases in a fair order."""
+    return any(kind in orders and orders[kind].is_fair for kind in kinds)
 
 
 def _state_of(gap: float, waiting: int, *, is_ordered: bool) -> ShareState:

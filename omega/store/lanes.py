@@ -78,6 +78,7 @@ class LaneStore(Protocol):
     ) -> AnotherOrder | None:
         """Agree on the order of a kind until `lease_ms` from now; None if it is agreed.
 
+        An agreement lasts `LIMITS.order_ms_max` at most.
         If replicas have agreed on another order that has not run out, return that one; nothing
         changes. In Postgres a call during which others agree on orders answers by what is on
         record, and may leave the agreement as it was.
@@ -106,6 +107,10 @@ class TenantReader(Protocol):
 
     def queue_orders(self) -> dict[str, QueueOrder]:
         """Return the orders on which replicas have agreed and that have not run out, by kind."""
+        ...
+
+    def sum_use(self) -> dict[str, Amounts]:
+        """Return what the running tasks of each tenant use now, of each of RESOURCES."""
         ...
 
     def unfinished_tasks(self) -> list[UnfinishedTasks]:

@@ -93,8 +93,8 @@ class JobLeases(Protocol):
     def parked(self, scheduler: str, *, jobs_max: int, by_lane: bool = False) -> list[ParkedJob]:
         """Return parked jobs of a kind, highest precedence first, then oldest.
 
-        With `by_lane`, at most `jobs_max` divided by the number of lanes that have parked jobs, but
-        at least one, are of one lane. A lane of which a user holds all jobs counts too.
+        With `by_lane`, at most `jobs_max` divided by the number of lanes that have such jobs, but
+        at least one, are of one lane.
         """
         ...
 

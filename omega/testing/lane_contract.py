@@ -16,7 +16,6 @@ from omega.lifecycle.states import ParkReason
 from omega.limits import LIMITS
 from omega.model.jobs import Constraint, Operator
 from omega.model.lanes import Lane, QueueOrder
-from omega.model.resources import GPU_SLICES
 from omega.ordering.tenants import Tenant
 from omega.store.lanes import AnotherOrder, LaneHead, LaneStore, UnfinishedTasks
 from omega.store.leases import HandBack, Parking
@@ -27,6 +26,11 @@ from omega.testing.steps import LONG_MS, OVER_AT_ONCE_MS, add_a_cell, end, grant
 
 ZONE_B = Constraint("zone", Operator.IN, ("b",))
 SSD = Constraint("disk", Operator.EXISTS)
+
+
+def lane_of(tenant: str) -> Lane:
+    """Return the lane of a tenant's jobs that ask for one core."""
+    return Lane.of(a_spec(tenant=tenant))
 
 
 def lease_from(store: Store, lanes: Mapping[Lane, int], *, jobs_max: int = 100) -> list[int]:
@@ -56,18 +60,13 @@ class LaneContract(Contract):
         assert [] == store.lanes("batch")
 
     def test_each_tenant_has_a_lane_with_its_first_job_at_the_head(self, store: Store) -> None:
-        _, _, late, first = store.submit(
-            [
-                a_spec(tenant="b"),
-                a_spec(tenant="a"),
-                a_spec(3, tenant="b", precedence=5, cpu_milli=2_000, memory_mib=7),
-                a_spec(tenant="a", precedence=1, gpus=2),
-            ]
-        )
+        wide = a_spec(3, tenant="b", precedence=5, cpu_milli=1_500, memory_mib=7)
+        large = a_spec(2, tenant="a", precedence=1, cpu_milli=1_999)
+        _, _, late, first = store.submit([a_spec(tenant="b"), a_spec(tenant="a"), wide, large])
 
         assert [
-            LaneHead("batch", Lane("a"), first, 1, (1_000, 0, 0, 2 * GPU_SLICES), 1),
-            LaneHead("batch", Lane("b"), late, 5, (6_000, 21, 0, 0), 3),
+            LaneHead("batch", Lane.of(large), first, 1, (3_998, 0, 0, 0), 2),
+            LaneHead("batch", Lane.of(wide), late, 5, (4_500, 21, 0, 0), 3),
         ] == store.lanes("batch")
 
     def test_jobs_with_the_same_constraints_are_in_one_lane(self, store: Store) -> None:
@@ -77,7 +76,17 @@ class LaneContract(Contract):
         heads = store.lanes("batch")
 
         assert [Lane.of(a_spec()), Lane.of(both[0])] == [head.lane for head in heads]
-        assert heads[1].lane.constraint_class > 0
+        assert [False, True] == [head.lane.has_constraints for head in heads]
+
+    def test_jobs_of_other_shapes_are_in_other_lanes(self, store: Store) -> None:
+        gang = a_spec(8, minimum=8)
+        specs = [a_spec(), a_spec(cpu_milli=4_000), gang, a_spec(gpus=1), a_spec(memory_mib=2**20)]
+        jobs = store.submit([spec for spec in specs for _ in range(2)])
+        heads = store.lanes("batch")
+
+        assert sorted(Lane.of(spec) for spec in specs) == [head.lane for head in heads]
+        assert set(jobs[::2]) == {head.job for head in heads}
+        assert jobs[4:6] == lease_from(store, {Lane.of(gang): 9})
 
     def test_a_head_counts_the_tasks_that_have_no_place(self, store: Store) -> None:
         (machine, *_) = add_a_cell(store)
@@ -113,17 +122,19 @@ class LaneContract(Contract):
         b = store.submit([a_spec(tenant="b") for _ in range(2)])
         store.submit([a_spec(tenant="c")])
 
-        assert [*a[:3], *b] == lease_from(store, {Lane("a"): 3, Lane("b"): 4, Lane("d"): 1})
-        assert a[3:4] == lease_from(store, {Lane("a"): 3}, jobs_max=1)
+        assert [*a[:3], *b] == lease_from(
+            store, {lane_of("a"): 3, lane_of("b"): 4, lane_of("d"): 1}
+        )
+        assert a[3:4] == lease_from(store, {lane_of("a"): 3}, jobs_max=1)
         assert [] == lease_from(store, {})
 
     def test_a_lane_is_leased_by_precedence_then_age(self, store: Store) -> None:
         _, late, first = store.submit([a_spec(), a_spec(precedence=1), a_spec(precedence=2)])
 
-        assert [late, first] == lease_from(store, {Lane("default"): 2})
+        assert [late, first] == lease_from(store, {lane_of("default"): 2})
 
     def test_parked_jobs_of_each_lane_are_read(self, store: Store) -> None:
-        """Of three lanes each has a third, although all jobs of the third are held."""
+        """Of two lanes each has a half; all jobs of a third are held, so it does not count."""
         a = store.submit([a_spec(tenant="a", precedence=9) for _ in range(6)])
         b = store.submit([a_spec(tenant="b") for _ in range(3)])
         held = store.submit([a_spec(tenant="c")])
@@ -137,13 +148,13 @@ class LaneContract(Contract):
             return [job.id for job in jobs]
 
         assert a[:6] == parked(6, by_lane=False)
-        assert [*a[:2], *b[:2]] == parked(6, by_lane=True)
+        assert [*a[:3], *b[:3]] == parked(6, by_lane=True)
         assert [*a, *b] == parked(100, by_lane=True)
 
     def test_a_number_of_jobs_is_not_negative(self, store: Store) -> None:
         store.submit([a_spec()])
         with pytest.raises(BadInput):
-            lease_from(store, {Lane("default"): -1})
+            lease_from(store, {lane_of("default"): -1})
 
 
 class TenantContract(Contract):
@@ -159,6 +170,7 @@ class TenantContract(Contract):
         end(store, a, 0)
 
         assert {"a": (2_000, 0, 0, 0), "b": (1_000, 5, 0, 300)} == first
+        assert used(store) == store.sum_use()
         assert (1_000, 0, 0, 0) == used(store)["a"]
         assert {"a", "b"} == set(used(store))
 

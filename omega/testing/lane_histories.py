@@ -95,7 +95,7 @@ class LanesOfOneCell(SchedulersOnOneCell):
     def a_scheduler_leases_from_lanes(self, data: st.DataObject, kind: str, lease_ms: int) -> None:
         """The first jobs of each lane are leased, up to its number, and none of other lanes."""
         lanes = self._lanes(kind)
-        names = [*lanes, Lane("nobody")]
+        names = [*lanes, Lane("nobody", 0)]
         counts = data.draw(st.dictionaries(st.sampled_from(names), st.integers(0, 3)))
         expected = [job for lane, number in counts.items() for job in lanes.get(lane, [])[:number]]
         leased = self.store.lease(kind, holder="0", jobs_max=100, lease_ms=lease_ms, lanes=counts)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from omega.model.jobs import LeasedJob
 from omega.model.lanes import Lane, QueueOrder
 from omega.ordering.tenants import Tenant
+from omega.store.holdings import Amounts
 from omega.store.lanes import AnotherOrder, LaneHead, TenantUse, UnfinishedTasks
 from omega.store.protocols import Store
 
@@ -40,6 +41,10 @@ class LanesPassThrough:
     def queue_orders(self) -> dict[str, QueueOrder]:
         """Pass on."""
         return self._store.queue_orders()
+
+    def sum_use(self) -> dict[str, Amounts]:
+        """Pass on."""
+        return self._store.sum_use()
 
     def unfinished_tasks(self) -> list[UnfinishedTasks]:
         """Pass on."""

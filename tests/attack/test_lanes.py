@@ -5,7 +5,7 @@ import pytest
 from tests.attack.calls import LEASE_MS, call, call_sql, submit_jobs, try_call
 from tests.attack.hostile_names import INVALID
 from tests.attack.sessions import Database, Session
-from tests.attack.wires import a_group, a_job
+from tests.attack.wires import a_constraint, a_group, a_job
 
 LEASE_FROM_LANES = (
     "SELECT id FROM omega.lease_jobs('batch', %s, %s::integer, 60000, %s::text[], %s::integer[],"
@@ -26,20 +26,22 @@ def test_a_lease_of_lanes_passes_over_what_another_holds(
     database: Database, submitter: Session, scheduler: Session, hostile: Session
 ) -> None:
     jobs = submit_jobs(submitter, *[a_job(a_group()) for _ in range(3)])
-    ((tenant,),) = database.query("SELECT DISTINCT tenant FROM omega.job")
-    hostile.execute(LEASE_FROM_LANES, ["h", 10, [tenant], [0], [2]])
-    arguments = ["s", 10, [tenant], [0], [2]]
+    ((tenant, lane_class),) = database.query("SELECT DISTINCT tenant, lane_class FROM omega.job")
+    hostile.execute(LEASE_FROM_LANES, ["h", 10, [tenant], [lane_class], [2]])
+    arguments = ["s", 10, [tenant], [lane_class], [2]]
 
     assert database.step(scheduler, LEASE_FROM_LANES, arguments), LOCKED
     assert [(jobs[2],)] == scheduler.answer.rows
 
 
 def test_a_lane_that_is_named_twice_gives_each_job_once(
-    submitter: Session, scheduler: Session
+    database: Database, submitter: Session, scheduler: Session
 ) -> None:
     jobs = submit_jobs(submitter, *[a_job(a_group()) for _ in range(3)])
-    rows = scheduler.execute(LEASE_FROM_LANES, ["s", 9, ["default"] * 2, [0, 0], [1, 2]])
+    ((tenant, lane_class),) = database.query("SELECT DISTINCT tenant, lane_class FROM omega.job")
+    rows = scheduler.execute(LEASE_FROM_LANES, ["s", 9, [tenant] * 2, [lane_class] * 2, [1, 2]])
 
+    assert rows
     assert sorted(set(rows)) == sorted(rows)
     assert {job for (job,) in rows} <= set(jobs)
 
@@ -102,6 +104,25 @@ def test_a_job_as_large_as_a_job_may_be_leaves_lanes_readable(
     assert (head, 100_000 * most) == (job, demand[0])
 
 
+def test_a_tenant_has_few_lanes_whatever_it_submits(database: Database, submitter: Session) -> None:
+    sizes = [1, *(2**power - 1 for power in range(3, 31, 3))]
+    zones = [[], *([a_constraint(values=[str(zone)])] for zone in range(40))]
+    jobs = [
+        a_job(a_group(tasks=9, cpu_milli=cpu, gpus=gpus, constraints=zone), minimum=minimum)
+        for cpu in sizes
+        for gpus in (0, 8)
+        for minimum in (0, 9)
+        for zone in zones
+    ]
+    submit_jobs(submitter, *jobs)
+    ((lanes, first, last),) = database.query(
+        "SELECT count(DISTINCT lane_class), min(lane_class), max(lane_class) FROM omega.job"
+    )
+
+    assert 64 + 9 < lanes <= 192
+    assert 0 <= first < last < 192
+
+
 def test_an_order_that_is_kept_open_holds_up_nobody(
     database: Database, scheduler: Session, hostile: Session
 ) -> None:
@@ -116,6 +137,20 @@ def test_an_order_that_is_kept_open_holds_up_nobody(
     assert [(True, None, None), (True, None, None), (False, "service/0", "drf")] == answers
     hostile.execute("ROLLBACK")
     assert [(True, None, None)] == call(scheduler, "agree_on_order", "batch", "1", "fifo", LEASE_MS)
+
+
+def test_an_agreement_is_over_after_a_minute_whatever_was_asked_for(
+    database: Database, scheduler: Session
+) -> None:
+    a_day = 24 * 60 * 60 * 1_000
+    for replica in "01":
+        arguments = ["batch", replica, "drf", a_day]
+        assert [(True, None, None)] == call(scheduler, "agree_on_order", *arguments)
+    ((seconds,),) = database.query(
+        "SELECT extract(epoch FROM expires_at - clock_timestamp())::float FROM omega.queue_order"
+    )
+
+    assert 0 < seconds <= 60
 
 
 def test_one_login_agrees_on_the_orders_of_so_many_kinds_and_no_more(

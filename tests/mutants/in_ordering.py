@@ -7,6 +7,9 @@ QUEUE = "omega/store/postgres/functions/queue.sql"
 SPECS = "omega/store/postgres/functions/specs.sql"
 FAIR = "omega/ordering/fair.py"
 FAIR_QUEUE = "omega/framework/fair_queue.py"
+ATTENTION = "omega/framework/attention.py"
+MODEL = "omega/model/lanes.py"
+SHARES = "omega/reports/why/shares.py"
 PASSED_OVER = "omega/framework/passed_over.py"
 PENDING = "omega/store/memory/pending_queue.py"
 MEMORY = "omega/store/memory/lanes.py"
@@ -14,15 +17,19 @@ REPORT = "omega/reports/fairness.py"
 OF_POSTGRES = ("tests/contract/test_postgres_store.py",)
 OF_MEMORY = ("tests/contract/test_memory_store.py", "tests/unit/store/memory")
 OF_ORDER = ("tests/unit/ordering", "tests/property/test_fair_order.py")
+OF_ATTENTION = ("tests/unit/framework/test_attention.py",)
+OF_MODEL = ("tests/unit/model/test_lanes.py",)
+OF_SHARES = ("tests/unit/reports/why/test_shares.py",)
+OF_TENANTS = ("tests/postgres/test_tenants.py",)
 OF_PASSED_OVER = ("tests/unit/framework/test_passed_over.py",)
-OF_QUEUES = ("tests/simulation/test_fair_queue.py",)
+OF_QUEUES = ("tests/unit/framework/test_fair_queue.py", "tests/simulation/test_fair_queue.py")
 mutant = Part("ordering")
 MUTANTS: tuple[Mutant, ...] = (
     mutant(
         "lane-of-delayed-jobs",
         LANES,
         "read_lanes",
-        "AND j.constraint_class = f.constraint_class «AND j.not_before <= clock_timestamp()»",
+        "AND j.lane_class = f.lane_class «AND j.not_before <= clock_timestamp()»",
         "",
         "A job that may not be leased yet is taken for the next of its lane.",
         OF_POSTGRES,
@@ -31,8 +38,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "lane-by-age-alone",
         LANES,
         "lanes_of",
-        "AND (j.tenant, j.constraint_class) > (l.tenant, l.constraint_class)"
-        " ORDER BY j.tenant, j.constraint_class, «j.precedence DESC,» j.id LIMIT 1) AS n",
+        "AND (j.tenant, j.lane_class) > (l.tenant, l.lane_class)"
+        " ORDER BY j.tenant, j.lane_class, «j.precedence DESC,» j.id LIMIT 1) AS n",
         "",
         "The head of a lane is not the job that a lease takes first.",
         OF_POSTGRES,
@@ -104,11 +111,11 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant(
         "classes-by-order-of-constraints",
         SPECS,
-        "constraint_class",
-        'string_agg(d.text, chr(10) || chr(10) «ORDER BY d.text COLLATE "C"»)',
-        "ORDER BY d.text DESC",
+        "lane_class",
+        'string_agg(c.text, chr(10) || chr(10) «ORDER BY c.text COLLATE "C"»)',
+        "ORDER BY c.text DESC",
         "The stores disagree about which jobs are alike.",
-        ("tests/postgres/test_tenants.py",),
+        ("tests/postgres/test_lane_classes.py",),
     ),
     mutant(
         "weights-do-not-count",
@@ -190,5 +197,203 @@ MUTANTS: tuple[Mutant, ...] = (
         "False",
         "A tenant with twice its share is said to have what is fair.",
         ("tests/postgres/test_tenants.py",),
+    ),
+    mutant(
+        "shapes-of-gangs-in-postgres",
+        SPECS,
+        "shape_class",
+        "«+ (tasks_least > 1)::integer»",
+        "",
+        "The stores disagree about which jobs hold one another up.",
+        ("tests/postgres/test_lane_classes.py",),
+    ),
+    mutant(
+        "constraints-without-shape",
+        MODEL,
+        "_class_of",
+        'text = "\\n\\n".join((*sorted(texts), «str(shape)»))',
+        '""',
+        "Large jobs with a constraint hold up small ones with the same.",
+        OF_MODEL,
+    ),
+    mutant(
+        "one-size-for-all",
+        MODEL,
+        "shape_class",
+        "size = min(«int(begin.max()).bit_length()», SIZES - 1)",
+        "1",
+        "Twenty large jobs without room hold up a small one of their tenant.",
+        OF_MODEL,
+    ),
+    mutant(
+        "gpus-are-like-cores",
+        MODEL,
+        "shape_class",
+        "resource = «len(begin) - 1 if demand[-1] else int(begin.argmax())»",
+        "int(begin.argmax())",
+        "Jobs that wait for GPUs hold up jobs that need none.",
+        OF_MODEL,
+    ),
+    mutant(
+        "agreement-for-a-day",
+        LANES,
+        "agree_on_order",
+        "lasts := «least(lease_length(_lease_ms), lease_length(${order_ms_max}))»;",
+        "lease_length(_lease_ms)",
+        "A login holds the order of a kind for a day by one call.",
+        ("tests/attack/test_lanes.py",),
+    ),
+    mutant(
+        "held-lanes-count",
+        QUEUE,
+        "parked_in_lanes",
+        "AND j.lane_class = l.lane_class «AND j.park_reason <> 'held')»",
+        ")",
+        "Jobs that a user holds lessen how many parked jobs of others are seen.",
+        OF_POSTGRES,
+    ),
+    mutant(
+        "attention-is-free",
+        FAIR_QUEUE,
+        "FairQueue._order_of",
+        "np.column_stack((use, «spent»))",
+        "0 * spent",
+        "A tenant whose jobs ask for nothing has a scheduler for itself.",
+        OF_QUEUES,
+    ),
+    mutant(
+        "attention-is-never-forgotten",
+        ATTENTION,
+        "Attention._forget",
+        "while self._notes and «self._notes[0][0] <= now_s - WINDOW_S»:",
+        "False",
+        "A tenant that kept a scheduler busy once is behind all others for good.",
+        OF_ATTENTION,
+    ),
+    mutant(
+        "room-is-not-left-to-others",
+        FAIR_QUEUE,
+        "FairQueue._jobs_max",
+        "return wanted «if now_s - since_s < LEFT_TO_OTHERS_S else 0»",
+        "and 0",
+        "Each kind takes what room it finds first, whoever is poorer.",
+        OF_QUEUES,
+    ),
+    mutant(
+        "room-is-left-for-good",
+        FAIR_QUEUE,
+        "FairQueue._jobs_max",
+        "return wanted if «now_s - since_s < LEFT_TO_OTHERS_S» else 0",
+        "True",
+        "A kind without a scheduler keeps others from free room.",
+        OF_QUEUES,
+    ),
+    mutant(
+        "room-is-left-to-what-fits-nowhere",
+        FAIR_QUEUE,
+        "FairQueue._jobs_max",
+        "if «not known.has_room.get(key, False)»:",
+        "False",
+        "Free room is left to jobs of another kind that no machine takes.",
+        OF_QUEUES,
+    ),
+    mutant(
+        "more-is-leased-than-fits",
+        FAIR_QUEUE,
+        "FairQueue.lanes",
+        "jobs_max = «min(jobs_max, max(JOBS_LEASED_MIN, known.jobs_with_room))»",
+        "jobs_max",
+        "Replicas that hold many jobs give all room that comes free to few tenants.",
+        OF_QUEUES,
+    ),
+    mutant(
+        "evictors-lease-by-free-room",
+        FAIR_QUEUE,
+        "FairQueue.lanes",
+        "if «not self._evicts»:",
+        "True",
+        "A scheduler that evicts plans eight jobs at a time on a full cell.",
+        OF_QUEUES,
+    ),
+    mutant(
+        "short-leases-are-not-noticed",
+        FAIR_QUEUE,
+        "FairQueue.took",
+        "self._is_short = «len(jobs) < sum(asked.values())»",
+        "False",
+        "A scheduler that knows too little of the queue idles until the next read.",
+        OF_QUEUES,
+    ),
+    mutant(
+        "charges-for-what-was-not-placed",
+        FAIR_QUEUE,
+        "FairQueue.note",
+        "left = «charge.demand - demand_left(job)»",
+        "charge.demand",
+        "A tenant whose job found no room is taken to use what it does not.",
+        OF_QUEUES,
+    ),
+    mutant(
+        "charges-are-kept",
+        FAIR_QUEUE,
+        "FairQueue._read",
+        "for by, it in self._charges.items() if «it.at_s >= summed_s»",
+        "True",
+        "What tasks use is counted twice, and what ended still counts.",
+        OF_QUEUES,
+    ),
+    mutant(
+        "never-fits-is-no-room",
+        FAIR_QUEUE,
+        "FairQueue.note",
+        "if result.ending is AttemptEnd.NO_ROOM «and not never_fits»:",
+        "",
+        "A job that could never run holds up those of its tenant.",
+        OF_QUEUES,
+    ),
+    mutant(
+        "picky-jobs-hold-up-their-tenant",
+        FAIR_QUEUE,
+        "FairQueue._whose",
+        "return «lane if lane.has_constraints else Lane(lane.tenant, 0)»",
+        "Lane(lane.tenant, 0)",
+        "Choosy is DRF: jobs that few machines take hold up others.",
+        OF_QUEUES,
+    ),
+    mutant(
+        "sizes-are-passed-over-one-by-one",
+        FAIR_QUEUE,
+        "FairQueue._whose",
+        "return «lane if lane.has_constraints else Lane(lane.tenant, 0)»",
+        "lane",
+        "On a full cell a job of each size is tried, although a smaller one found no room.",
+        OF_QUEUES,
+    ),
+    mutant(
+        "any-fair-kind-is-enough",
+        REPORT,
+        "FairnessReport.read",
+        "is_ordered=_is_ordered(«waits_for.get(name, orders)», orders)",
+        "orders",
+        "A tenant whose jobs wait under fifo is told to wait for tasks of others to end.",
+        OF_TENANTS,
+    ),
+    mutant(
+        "why-forgets-the-tree",
+        SHARES,
+        "_is_before",
+        "parting = next((a, b) for a, b in zip(first, second, strict=False) «if a != b»)",
+        "if a != b or a == b",
+        "A tenant is told that others are before it that come after its parent.",
+        OF_SHARES,
+    ),
+    mutant(
+        "why-counts-who-is-held",
+        SHARES,
+        "fair_place",
+        "and line.unplaced «and line.park_reason is not ParkReason.HELD»",
+        "",
+        "A job is said to wait for a tenant whose jobs a user holds.",
+        OF_SHARES,
     ),
 )

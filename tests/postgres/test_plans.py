@@ -105,9 +105,8 @@ def ask_why(store: PostgresStore, job: LeasedJob, running: LeasedJob) -> None:
 def lease_from_a_lane(store: PostgresStore, _job: LeasedJob, _running: LeasedJob) -> None:
     """Some thousands of jobs wait in the lane."""
     (head,) = store.lanes("batch")
-    leased = store.lease(
-        "batch", holder="0", jobs_max=9, lease_ms=LONG_MS, lanes={head.lane: 5, Lane("nobody"): 4}
-    )
+    lanes = {head.lane: 5, Lane("nobody", 0): 4}
+    leased = store.lease("batch", holder="0", jobs_max=9, lease_ms=LONG_MS, lanes=lanes)
     assert 5 == len(leased)
     assert [] == store.parked("batch", jobs_max=5, by_lane=True)
 

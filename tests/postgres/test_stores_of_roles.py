@@ -116,6 +116,7 @@ CALLS = {
     "queue_orders": methodcaller("queue_orders"),
     "remove_tenant": methodcaller("remove_tenant", "ann"),
     "set_tenant": methodcaller("set_tenant", Tenant("ann", 2)),
+    "sum_use": methodcaller("sum_use"),
     "tenant_use": methodcaller("tenant_use", age_ms_max=0),
     "tenants": methodcaller("tenants"),
     "unfinished_tasks": methodcaller("unfinished_tasks"),

@@ -6,25 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from omega.model.jobs import Constraint, Operator
-from omega.model.lanes import Lane, QueueOrder, constraint_class, job_demand
+from omega.model.lanes import Lane, QueueOrder
 from omega.ordering.tenants import Tenant
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_group, a_spec
 from omega.testing.steps import LONG_MS, a_running_job, add_a_cell
 from tests.fixtures.command_line import Omega, Ran
-from tests.fixtures.doses import examples
 
 pytestmark = pytest.mark.usefixtures("kept_sessions")
 
 SSD = Constraint("ssd", Operator.EXISTS)
-NAMES = st.text(st.characters(blacklist_categories=["C", "Z"]), min_size=1, max_size=3)
-CONSTRAINTS = st.builds(
-    Constraint, NAMES, st.just(Operator.IN), st.lists(NAMES, min_size=1, max_size=3).map(tuple)
-) | st.builds(Constraint, NAMES, st.just(Operator.MISSING))
 
 
 @pytest.fixture(autouse=True)
@@ -45,25 +38,11 @@ def lines(ran: Ran) -> list[str]:
     return [" ".join(line.split()) for line in ran.out.splitlines()]
 
 
-@examples(40)
-@given(groups=st.lists(st.lists(CONSTRAINTS, max_size=3), min_size=1, max_size=3))
-def test_both_stores_class_constraints_alike(
-    store: PostgresStore, groups: list[list[Constraint]]
-) -> None:
-    spec = a_spec(groups=[a_group(2, gpus=1, constraints=tuple(its)) for its in groups])
-    (job,) = store.submit([spec])
-    (head,) = [it for it in store.lanes("batch") if it.job == job]
-    store.cancel(job)
-
-    assert Lane("default", constraint_class(spec)) == head.lane
-    assert tuple(job_demand(spec).tolist()) == head.demand
-
-
 def test_a_job_goes_to_one_of_two_that_lease_its_lane(
     store: PostgresStore, database_url: str
 ) -> None:
     jobs = store.submit([a_spec(tenant="ann") for _ in range(8)])
-    lanes = {Lane("ann"): 4}
+    lanes = {Lane.of(a_spec(tenant="ann")): 4}
     with closing(PostgresStore(database_url)) as other:
         leased = [
             job.id
@@ -148,6 +127,26 @@ def test_fairness_compares_each_share_with_what_is_fair(omega: Omega, store: Pos
         read["rows"][-1]["used"]
     )
     assert {"batch": "drf"} == read["summary"]["orders"]
+
+
+def test_fairness_asks_whether_the_kinds_that_a_tenant_waits_for_have_a_fair_order(
+    omega: Omega, store: PostgresStore
+) -> None:
+    add_a_cell(store, 1, cpu_milli=4_000)
+    a_running_job(store, a_spec(4, tenant="ann"), [1, 1, 1, 1])
+    for tenant, kinds in {
+        "bob": ["batch"],
+        "eve": ["service"],
+        "fay": ["batch", "service"],
+    }.items():
+        store.submit([a_spec(tenant=tenant, scheduler=kind) for kind in kinds])
+    store.agree_on_order("batch", "0", QueueOrder.DRF, lease_ms=LONG_MS)
+    store.agree_on_order("service", "0", QueueOrder.FIFO, lease_ms=LONG_MS)
+    rows = document(omega("fairness", "--json", "-"))["rows"]
+
+    assert {"ann": "above", "bob": "below", "eve": "unordered", "fay": "below"} == {
+        row["tenant"]: row["state"] for row in rows
+    }
 
 
 def test_fairness_knows_which_machines_a_tenant_may_use(omega: Omega, store: PostgresStore) -> None:

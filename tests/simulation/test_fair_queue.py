@@ -3,11 +3,13 @@
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from omega.config import Settings
 from omega.errors import BadInput
+from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime
 from omega.model.jobs import Constraint, JobSpec, Operator
 from omega.model.lanes import QueueOrder
 from omega.nodes.virtual import VirtualNodes, nothing_else
@@ -36,9 +38,19 @@ def jobs_of(tenant: str, jobs: int, *, tasks: int = 1, scheduler: str = "batch")
 class FairCell:
     """Forty cores, virtual nodes, and replicas that lease in one order."""
 
-    def __init__(self, order: QueueOrder, *, replicas: int = 2, seed: int = 7) -> None:
+    def __init__(
+        self,
+        order: QueueOrder,
+        *,
+        replicas: int = 2,
+        seed: int = 7,
+        decision_time: DecisionTime = NO_DECISION_TIME,
+        **amounts: int,
+    ) -> None:
+        """`amounts` are what each machine has besides its cores."""
+        self.decision_time = decision_time
         zones = {"zone": ["b"] + ["a"] * (MACHINES - 1)}
-        machines = a_cell(MACHINES, cpu_milli=CORES * 1_000, attributes=zones)
+        machines = a_cell(MACHINES, cpu_milli=CORES * 1_000, attributes=zones, **amounts)
         self.cell = VirtualCell(machines, seed=seed)
         self.store = self.cell.store
         self.cell.live(
@@ -51,7 +63,7 @@ class FairCell:
         self, scheduler: BatchScheduler | ServiceScheduler, order: QueueOrder, replica: str
     ) -> None:
         scheduler.queue_order = order
-        self.cell.schedule(scheduler, replica)
+        self.cell.schedule(scheduler, replica, decision_time=self.decision_time)
 
     def run(self, *jobs: Sequence[JobSpec], seconds: float) -> list[list[int]]:
         """Submit lists of jobs, and let time pass; return their ids."""
@@ -110,6 +122,19 @@ def test_weights_and_parents_divide_the_cell(order: QueueOrder) -> None:
     cell.run(*(jobs_of(name, 900) for name in ("x", "y", "other")), seconds=130)
 
     assert {"x": 20, "y": 10, "other": 10} == pytest.approx(dict(cell.cores()), abs=2)
+
+
+@pytest.mark.parametrize("order", FAIR)
+def test_a_tenant_that_asks_for_nothing_does_not_have_the_schedulers_for_itself(
+    order: QueueOrder,
+) -> None:
+    """They decide on ten jobs a second each, and it always uses less than the other tenant."""
+    cell = FairCell(order, decision_time=DecisionTime(job_s=0.1))
+    nothing = a_spec(tenant="a", cpu_milli=0, duration_ms=1_000)
+    (many, _) = cell.run([nothing] * 5_000, jobs_of("b", 500), seconds=60)
+
+    assert 35 < cell.cores()["b"] <= 40
+    assert 300 < cell.begun(many) < 1_000
 
 
 def test_all_kinds_count_for_a_tenants_share() -> None:
@@ -209,6 +234,32 @@ def test_a_smaller_job_that_comes_later_is_placed_though_nothing_gains_room(
 
     assert 0 == cell.begun([large])
     assert 1 == cell.begun(small)
+
+
+@pytest.mark.parametrize("order", FAIR)
+@pytest.mark.parametrize(
+    "large",
+    [
+        {"cpu_milli": 4_000},
+        {"tasks": 20, "minimum": 20},
+        {"gpus": 1},
+        {"memory_mib": 5_000},
+        {"cpu_milli": 2_000, "constraints": IN_ZONE_B},
+    ],
+    ids=str,
+)
+def test_a_small_job_behind_twenty_large_ones_of_its_tenant_is_placed_though_nothing_ends(
+    order: QueueOrder, large: dict[str, Any]
+) -> None:
+    cell = FairCell(order, replicas=1, gpus=1, memory_mib=5_000)
+    fill = a_spec(MACHINES, cpu_milli=3_000, gpus=1, memory_mib=1_000, duration_ms=10**9)
+    cell.run([fill], seconds=2)
+    small = a_spec(tenant="a", cpu_milli=1_000, constraints=large.get("constraints", ()))
+    spec = a_spec(**{"tenant": "a", "cpu_milli": 1_000, "duration_ms": 10**9, **large})
+    larger, (last,) = cell.run([spec] * 20, [small], seconds=10)
+
+    assert 0 == cell.begun(larger)
+    assert 1 == cell.begun([last])
 
 
 @pytest.mark.parametrize("order", FAIR)

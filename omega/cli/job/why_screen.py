@@ -79,14 +79,13 @@ def _evidence(report: WhyReport) -> Iterator[tuple[str, str]]:
         yield ("quotas" if number == 0 else "", phrase)
     if report.line.ahead:
         first = ", ".join(f"{it.id} (precedence {it.precedence})" for it in report.line.first)
-        counted = (
+        yield (
+            "in line",
             f"{at_least(report.line.higher, 'job')} of higher precedence and"
-            f" {at_least(report.line.older, 'older job')}"
+            f" {at_least(report.line.older, 'older job')} before it; first {first}",
         )
-        if report.order.is_fair:
-            yield "in line", f"{counted}; but the order {report.order.value} goes by shares"
-        else:
-            yield "in line", f"{counted} before it; first {first}"
+    if report.place is not None and _waits(report):
+        yield "in line", str(report.place)
     if report.evictions is not None and _waits(report) and not report.finding.reason.is_permanent:
         yield "evictions", _evictions(report)
 

@@ -15,7 +15,6 @@ from shlex import quote
 from omega.cell.view import View
 from omega.lifecycle.states import FINAL, ParkReason, State
 from omega.model.jobs import LeasedJob
-from omega.model.lanes import QueueOrder
 from omega.placement.diagnosis import alone, diagnose, emptied
 from omega.placement.feasibility import room
 from omega.placement.groups import waiting_groups
@@ -24,6 +23,7 @@ from omega.reports.why.findings import Finding
 from omega.reports.why.full import why_full
 from omega.reports.why.quotas import QuotaNeed, raised
 from omega.reports.why.reasons import Reason
+from omega.reports.why.shares import FairPlace
 from omega.reports.wording import duration, things
 from omega.store.inquiries import LINE_MAX, Line, RecordedAttempt
 from omega.store.status import JobStatus, Notice
@@ -43,6 +43,8 @@ class Situation:
     """The kinds of scheduler that have reported lately."""
     needs: Sequence[QuotaNeed]
     line: Line
+    place: FairPlace | None
+    """In place of the line, if its kind has a fair order."""
     attempts: Sequence[RecordedAttempt]
     """Newest first."""
     notices: Sequence[Notice]
@@ -52,8 +54,6 @@ class Situation:
     """The cell once all notices have ended; None if there are none, or if there is room."""
     round_due_s: float | None = None
     """Seconds until the next round of its kind of scheduler; None if that has no rounds."""
-    order: QueueOrder = QueueOrder.FIFO
-    """The order in which its kind of scheduler leases."""
 
     @property
     def state(self) -> State:
@@ -214,7 +214,7 @@ def _rivals(attempts: Sequence[RecordedAttempt]) -> Iterator[str]:
 
 def _waits(about: Situation) -> Finding:
     """Return what a job waits for that would be placed as the cell is now."""
-    status, line = about.status, about.line
+    status = about.status
     if status is None:
         return Finding(
             Reason.WOULD_FIT, "The cell has room for it now.", "Submit it: omega submit SPEC.yaml"
@@ -237,13 +237,37 @@ def _waits(about: Situation) -> Finding:
             f" {duration(about.waits_ms / 1_000)} away.",
             "Wait: it is tried again by itself.",
         )
-    if about.order.is_fair or line.ahead:
-        return _by_shares(about) if about.order.is_fair else _behind(about)
+    return _in_line(about)
+
+
+def _in_line(about: Situation) -> Finding:
+    """Return what a job waits for that may be leased."""
+    if about.line.ahead:
+        return _behind(about)
+    if about.place is not None:
+        return _in_share(about.place)
     return Finding(
         Reason.QUEUED,
         "There is room, and no other job of its kind is before it.",
         _wait_for_round(about)
         or "Wait a moment: the next scheduler of its kind that asks leases it.",
+    )
+
+
+def _in_share(place: FairPlace) -> Finding:
+    if not place.before:
+        return Finding(
+            Reason.QUEUED,
+            "There is room, and no tenant that waits has a smaller share: only jobs of its own"
+            " tenant can be before it.",
+            "Wait a moment: the next scheduler of its kind that asks leases it.",
+        )
+    tenant = quote(place.own.tenant)
+    more = f"omega tenant set {tenant} --weight {place.own.weight + 1}"
+    return Finding(
+        Reason.BEHIND_OTHERS,
+        f"There is room, but others come first {place}.",
+        f"Wait until they have as much, or give its tenant more: {more}",
     )
 
 
@@ -258,16 +282,6 @@ def _wait_for_round(about: Situation) -> str:
 def at_least(number: int, noun: str) -> str:
     """Write how many are in line; a number up to which is counted stands for more."""
     return f"{number:,} or more {noun}s" if number >= LINE_MAX else things(number, noun)
-
-
-def _by_shares(about: Situation) -> Finding:
-    """Return what is known of a place in a fair order, which is decided as jobs are leased."""
-    return Finding(
-        Reason.BEHIND_OTHERS if about.line.ahead else Reason.QUEUED,
-        "There is room; of the tenants with jobs, the one with the smallest share is next"
-        f" (order {about.order.value}).",
-        "Wait until that is its tenant; for the shares see: omega fairness.",
-    )
 
 
 def _behind(about: Situation) -> Finding:

@@ -3,8 +3,9 @@
 Goal     Read once what is needed, and hand values to screens, scripts and pages.
 Promise  The reads are: the cell's rows (one per machine), the job by its keys, quotas, notices,
          reports of processes, rounds, the line and the story up to their limits, and, only if there
-         is no room, who runs on at most `LIMITS.occupied_machines_max` machines. All is judged as
-         it is now; a reason that was stored when the job was parked is told beside, if it differs.
+         is no room, who runs on at most `LIMITS.occupied_machines_max` machines. If its kind has a
+         fair order, what tenants use is read in place of the line. All is judged as it is now; a
+         reason that was stored when the job was parked is told beside, if it differs.
 Source   docs/decisions/0054-why-a-job-waits.md.
 """
 
@@ -41,6 +42,7 @@ from omega.reports.why.machines import (
 from omega.reports.why.quotas import QuotaNeed, quota_needs
 from omega.reports.why.reasons import Reason, agrees
 from omega.reports.why.requirements import requirements_of
+from omega.reports.why.shares import FairPlace, fair_place
 from omega.reports.why.story import AttemptTold, told_attempts
 from omega.reports.why.suppositions import after_notices
 from omega.store.inquiries import Line, RecordedAttempt, WaitingJob
@@ -77,8 +79,8 @@ class WhyReport:
     quotas: Sequence[str]
     """A phrase for each quota: what is left of it."""
     line: Line
-    order: QueueOrder
-    """The order in which its kind of scheduler leases; `line` is the one of FIFO."""
+    place: FairPlace | None
+    """In place of the line, if its kind has a fair order and it is pending."""
     evictions: Evictions | None
     attempts: Sequence[AttemptTold]
     placements: Mapping[int, str]
@@ -113,7 +115,7 @@ class WhyReport:
                 "older": self.line.older,
                 "first": [status.id for status in self.line.first],
             },
-            "order": self.order.value,
+            "fair_order": None if self.place is None else self.place.row(),
             "evictions": None if self.evictions is None else asdict(self.evictions),
             "attempts": [asdict(attempt) for attempt in self.attempts],
             "placements": [
@@ -134,6 +136,7 @@ class _Facts:
     running: int
     waits_ms: int
     line: Line
+    order: QueueOrder
     attempts: Sequence[RecordedAttempt]
     placements: Mapping[int, str]
 
@@ -150,8 +153,10 @@ def why_job(
     waiting = None if status.state in FINAL else store.waiting_job(status.id)
     if waiting is None:
         return _without_spec(store, status)
-    line = NOBODY
+    line, order = NOBODY, QueueOrder.FIFO
     if status.state is State.PENDING:
+        order = store.queue_orders().get(status.scheduler, order)
+    if status.state is State.PENDING and not order.is_fair:
         line = store.line_before(
             status.scheduler, status.precedence, status.id, jobs_max=FIRST_TOLD
         )
@@ -162,6 +167,7 @@ def why_job(
         waiting.running,
         waiting.waits_ms,
         line,
+        order,
         store.attempts_of(status.id, attempts_max=ATTEMPTS_TOLD),
         store.placements(status.id),
     )
@@ -190,7 +196,7 @@ def _without_spec(store: ReaderStore, status: JobStatus) -> WhyReport:
         needs=(),
         quotas=(),
         line=NOBODY,
-        order=QueueOrder.FIFO,
+        place=None,
         evictions=None,
         attempts=told_attempts(store.attempts_of(status.id, attempts_max=ATTEMPTS_TOLD), names),
         placements={},
@@ -208,7 +214,7 @@ def why_spec(
     """Return what a spec that is not submitted would wait for."""
     unplaced = np.arange(spec.tasks, dtype=np.intp)
     job = LeasedJob(id=0, token=NO_LEASE, spec=spec, unplaced=unplaced)
-    facts = _Facts(View(store.snapshot()), job, None, 0, 0, NOBODY, (), {})
+    facts = _Facts(View(store.snapshot()), job, None, 0, 0, NOBODY, QueueOrder.FIFO, (), {})
     return _report(store, facts, preempts, task, machine)
 
 
@@ -219,7 +225,7 @@ def why_rest(
 
     `uses` are its quotas as they would be.
     """
-    facts = _Facts(view, job, None, job.placed, 0, NOBODY, (), {})
+    facts = _Facts(view, job, None, job.placed, 0, NOBODY, QueueOrder.FIFO, (), {})
     return _report(store, facts, preempts, None, None, uses=uses)
 
 
@@ -254,7 +260,7 @@ def _report(
         needs=needs,
         quotas=left_for(job.spec.tenant, job.spec.scheduler, uses),
         line=situation.line,
-        order=situation.order,
+        place=situation.place,
         evictions=situation.evictions,
         attempts=told_attempts(facts.attempts, names),
         placements=facts.placements,
@@ -273,6 +279,10 @@ def _situation(
         notices = store.notices()
         evictions = _evictions(store, view, job, preempts=preempts(job.spec.scheduler))
         over = _after_notices(store, view, notices)
+    place = None
+    if facts.order.is_fair:
+        tenant, fits = job.spec.tenant, evictions is None
+        place = fair_place(store, view, facts.order, tenant, has_room=fits)
     return Situation(
         view=view,
         job=job,
@@ -281,12 +291,12 @@ def _situation(
         kinds_running=frozenset(live_kinds(store.reports())),
         needs=needs,
         line=facts.line,
+        place=place,
         attempts=facts.attempts,
         notices=notices,
         evictions=evictions,
         after_notices=over,
         round_due_s=next_round_s(store, job.spec.scheduler),
-        order=store.queue_orders().get(job.spec.scheduler, QueueOrder.FIFO),
     )
 
 

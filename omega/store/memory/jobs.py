@@ -124,7 +124,7 @@ class MemoryJobs:
         not_held = [job for job in of_kind if job.park_reason is not ParkReason.HELD]
         not_held.sort(key=lambda job: (-job.spec.precedence, job.id))
         if by_lane:
-            lanes = len({Lane.of(job.spec) for job in of_kind})
+            lanes = len({Lane.of(job.spec) for job in not_held})
             not_held = _first_of_each_lane(not_held, max(1, jobs_max // max(1, lanes)))
         return [self._as_parked(job) for job in not_held[:jobs_max]]
 

@@ -53,16 +53,16 @@ class MemoryLanes(MemoryJobs):
         """Return what each tenant uses: the last sum if it is young enough, or a new one."""
         now_s = self._clock.now()
         if self._use is None or not 0 <= now_s - self._use[0] < age_ms_max / 1_000:
-            self._use = (now_s, self._sum_use())
+            self._use = (now_s, self.sum_use())
         return TenantUse(self._use[1], self.tenants(), milliseconds(now_s - self._use[0]))
 
     def agree_on_order(
         self, scheduler: str, replica: str, order: QueueOrder, *, lease_ms: int
     ) -> AnotherOrder | None:
-        """Agree on the order of a kind until `lease_ms` from now; return another that is held."""
+        """Agree on the order of a kind for `lease_ms`, or return another that is held."""
         now_s = self._clock.now()
         held = self._agreements.get(scheduler)
-        ends_s = now_s + lease_ms / 1_000
+        ends_s = now_s + min(lease_ms, LIMITS.order_ms_max) / 1_000
         if held is not None and held.ends_s > now_s:
             if held.order is not order:
                 return AnotherOrder(held.order, f"{scheduler}/{held.replica}")
@@ -79,6 +79,19 @@ class MemoryLanes(MemoryJobs):
         now_s = self._clock.now()
         held = sorted(self._agreements.items())
         return {kind: it.order for kind, it in held if it.ends_s > now_s}
+
+    def sum_use(self) -> dict[str, Amounts]:
+        """Return what the running tasks of each tenant use now, of each of RESOURCES."""
+        rows = self._allocations.rows
+        rows = rows[rows["job"] > 0]
+        jobs, at = np.unique(rows["job"], return_inverse=True)
+        tenants = [self._jobs[job].spec.tenant for job in jobs.tolist()]
+        names = sorted(set(tenants))
+        number = {name: place for place, name in enumerate(names)}
+        sums = np.zeros((len(names), len(RESOURCES)), dtype=np.int64)
+        of_job = np.array([number[tenant] for tenant in tenants], dtype=np.intp)
+        np.add.at(sums, of_job[at], cost(rows["amounts"])[:, : len(RESOURCES)])
+        return {name: tuple(row) for name, row in zip(names, sums.tolist(), strict=True)}
 
     def unfinished_tasks(self) -> list[UnfinishedTasks]:
         """Return the tasks of all jobs that have not ended, by tenant and shape."""
@@ -113,19 +126,6 @@ class MemoryLanes(MemoryJobs):
         if any(tenant.parent == name for tenant in self._tenants.values()):
             raise BadInput(f"bad tenant: {name} is the parent of others")
         return self._tenants.pop(name, None) is not None
-
-    def _sum_use(self) -> dict[str, Amounts]:
-        """Return what the tasks that have places hold, by tenant."""
-        rows = self._allocations.rows
-        rows = rows[rows["job"] > 0]
-        jobs, at = np.unique(rows["job"], return_inverse=True)
-        tenants = [self._jobs[job].spec.tenant for job in jobs.tolist()]
-        names = sorted(set(tenants))
-        number = {name: place for place, name in enumerate(names)}
-        sums = np.zeros((len(names), len(RESOURCES)), dtype=np.int64)
-        of_job = np.array([number[tenant] for tenant in tenants], dtype=np.intp)
-        np.add.at(sums, of_job[at], cost(rows["amounts"])[:, : len(RESOURCES)])
-        return {name: tuple(row) for name, row in zip(names, sums.tolist(), strict=True)}
 
 
 def _head(kind: str, lane: Lane, job: JobRecord) -> LaneHead:

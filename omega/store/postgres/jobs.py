@@ -82,7 +82,7 @@ class PostgresJobs:
         if lanes is not None:
             of_lanes = (
                 [lane.tenant for lane in lanes],
-                [lane.constraint_class for lane in lanes],
+                [lane.lane_class for lane in lanes],
                 list(lanes.values()),
             )
         rows = self._link.call(

@@ -30,7 +30,7 @@ def declare_lanes(metadata: MetaData, job: Table) -> None:
         job.c.scheduler,
         job.c.state,
         job.c.tenant,
-        job.c.constraint_class,
+        job.c.lane_class,
         job.c.precedence.desc(),
         job.c.id,
         postgresql_where=text("state IN ('pending', 'parked')"),

@@ -10,6 +10,7 @@ Source   docs/decisions/0058-the-order-of-the-queue.md; functions/lanes.sql.
 from omega.model.lanes import Lane, QueueOrder
 from omega.model.wire import shape_from_wire
 from omega.ordering.tenants import Tenant, TenantTree
+from omega.store.holdings import RESOURCES, Amounts
 from omega.store.lanes import AnotherOrder, LaneHead, TenantUse, UnfinishedTasks
 from omega.store.postgres.connection import Link
 from omega.store.postgres.json_text import decoded
@@ -24,7 +25,7 @@ class PostgresLanes:
     def lanes(self, scheduler: str) -> list[LaneHead]:
         """Return the heads of the lanes of a kind, and of all kinds that have a fair order."""
         rows = self._link.call(
-            "SELECT scheduler, tenant, constraint_class, id, precedence, demand, tasks"
+            "SELECT scheduler, tenant, lane_class, id, precedence, demand, tasks"
             " FROM omega.read_lanes(%s)",
             (scheduler,),
         )
@@ -55,7 +56,7 @@ class PostgresLanes:
     def agree_on_order(
         self, scheduler: str, replica: str, order: QueueOrder, *, lease_ms: int
     ) -> AnotherOrder | None:
-        """Agree on the order of a kind until `lease_ms` from now; return another that is held."""
+        """Agree on the order of a kind for `lease_ms`, or return another that is held."""
         ((granted, held_by, held_as),) = self._link.call(
             "SELECT granted, held_by, held_as FROM omega.agree_on_order(%s, %s, %s, %s)",
             (scheduler, replica, order.value, lease_ms),
@@ -76,6 +77,12 @@ class PostgresLanes:
             " ORDER BY scheduler"
         )
         return {kind: QueueOrder(name) for kind, name in rows}
+
+    def sum_use(self) -> dict[str, Amounts]:
+        """Return what the running tasks of each tenant use now, of each of RESOURCES."""
+        ((names, used),) = self._link.call("SELECT tenants, used FROM omega.sum_tenant_use()")
+        rows = used.reshape(-1, len(RESOURCES)).tolist()
+        return {name: tuple(row) for name, row in zip(names, rows, strict=True)}
 
     def unfinished_tasks(self) -> list[UnfinishedTasks]:
         """Return the tasks of all jobs that have not ended, by tenant and shape."""

@@ -155,6 +155,7 @@ ROLES: Final = (
             "read_usage",
             "read_judged",
             "read_unfinished_tasks",
+            "sum_tenant_use",
             "verify",
             "verify_amounts",
         ),

@@ -175,7 +175,7 @@ job = Table(
     Column("failed", Integer, nullable=False, server_default="0"),
     moment("precedence_set_at", required=False),
     Column("tenant", Text, nullable=False),
-    Column("constraint_class", SmallInteger, nullable=False, server_default="0"),
+    Column("lane_class", SmallInteger, nullable=False, server_default="0"),
     CheckConstraint("state <> 'planning' OR lease_expires_at IS NOT NULL", name="lease_runs_out"),
     CheckConstraint("minimum BETWEEN 0 AND tasks", name="minimum_within"),
     CheckConstraint(

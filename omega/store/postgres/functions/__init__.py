@@ -20,7 +20,13 @@ from omega.lifecycle.states import FINAL, OF_SCHEDULERS, State
 from omega.limits import LIMITS
 from omega.model.exits import CODE_MAX, SIGNAL_MAX, STREAMS, ExitCause
 from omega.model.jobs import NEVER_YIELDS
-from omega.model.lanes import CONSTRAINT_CLASSES, QueueOrder
+from omega.model.lanes import (
+    CONSTRAINT_CLASSES,
+    SHAPE_CLASSES,
+    SIZE_UNITS,
+    SIZES,
+    QueueOrder,
+)
 from omega.model.outcomes import Verdict
 from omega.model.programs import PORT_MAX, RESERVED, SIGNALS
 from omega.model.quotas import BUDGETS, UNLIMITED, Budget
@@ -109,6 +115,9 @@ CONSTANTS = {
     "park_reasons": ",".join(reason.value for reason in OF_SCHEDULERS),
     "resources": len(RESOURCES),
     "constraint_classes": CONSTRAINT_CLASSES,
+    "shape_classes": SHAPE_CLASSES,
+    "sizes": SIZES,
+    "size_units": ",".join(map(str, SIZE_UNITS)),
     "queue_orders": "', '".join(order.value for order in QueueOrder),
     "queue_orders_told": ", ".join(order.value for order in QueueOrder),
     **{verdict.name.lower(): int(verdict) for verdict in Verdict},

@@ -42,9 +42,9 @@ BEGIN
     END IF;
     SELECT * INTO described FROM job_spec s WHERE s.job_id = _parent;
     INSERT INTO job AS j (scheduler, precedence, tasks, unplaced, parent, state, lease_token, lease_holder, lease_login,
-                          lease_expires_at, first_leased_at, attempts, tenant, constraint_class)
+                          lease_expires_at, first_leased_at, attempts, tenant, lane_class)
     VALUES (of.scheduler, _precedence, added, int4multirange(int4range(0, added)), _parent, 'planning', gen_random_uuid(), _holder,
-            session_user, clock_timestamp() + lasts, clock_timestamp(), 1, of.tenant, of.constraint_class)
+            session_user, clock_timestamp() + lasts, clock_timestamp(), 1, of.tenant, of.lane_class)
     RETURNING j.* INTO made;
     INSERT INTO job_spec (job_id, name, tenant, needs_sibling_machines, group_starts, group_durations_ms, demand, wire)
     VALUES (made.id, described.name, described.tenant, false, described.group_starts, described.group_durations_ms,

@@ -1,24 +1,24 @@
 -- Lanes, tenants, and the orders of queues: docs/decisions/0058-the-order-of-the-queue.md. A lane is the queue of one
--- tenant's jobs of one class of constraints and one kind of scheduler. Schedulers without a fair order call only
+-- tenant's jobs of one class, by shape and constraints, and one kind of scheduler. Schedulers without a fair order call only
 -- agree_on_order. Placeholders are explained in __init__.py.
 
 -- The lanes of a kind that have jobs in a state, pending or parked, and the first job of each; each is found by one search
 -- of the index. Both states are named in the query because Postgres uses a partial index only if its condition is there.
 CREATE FUNCTION omega.lanes_of(_scheduler text, _state text)
 RETURNS TABLE (
-    tenant text, constraint_class smallint, id bigint, precedence integer, tasks integer, placed integer, not_before timestamptz
+    tenant text, lane_class smallint, id bigint, precedence integer, tasks integer, placed integer, not_before timestamptz
 ) LANGUAGE sql STABLE AS $$
     WITH RECURSIVE lane AS (
-        (SELECT j.tenant, j.constraint_class, j.id, j.precedence, j.tasks, j.placed, j.not_before FROM omega.job j
+        (SELECT j.tenant, j.lane_class, j.id, j.precedence, j.tasks, j.placed, j.not_before FROM omega.job j
           WHERE j.scheduler = _scheduler AND j.state = _state AND j.state IN ('pending', 'parked')
-          ORDER BY j.tenant, j.constraint_class, j.precedence DESC, j.id LIMIT 1)
+          ORDER BY j.tenant, j.lane_class, j.precedence DESC, j.id LIMIT 1)
          UNION ALL
         SELECT n.*
           FROM lane l, LATERAL (
-              SELECT j.tenant, j.constraint_class, j.id, j.precedence, j.tasks, j.placed, j.not_before FROM omega.job j
+              SELECT j.tenant, j.lane_class, j.id, j.precedence, j.tasks, j.placed, j.not_before FROM omega.job j
                WHERE j.scheduler = _scheduler AND j.state = _state AND j.state IN ('pending', 'parked')
-                 AND (j.tenant, j.constraint_class) > (l.tenant, l.constraint_class)
-               ORDER BY j.tenant, j.constraint_class, j.precedence DESC, j.id LIMIT 1) AS n
+                 AND (j.tenant, j.lane_class) > (l.tenant, l.lane_class)
+               ORDER BY j.tenant, j.lane_class, j.precedence DESC, j.id LIMIT 1) AS n
     )
     SELECT l.* FROM lane l LIMIT ${lanes_max}
 $$;
@@ -28,7 +28,7 @@ $$;
 -- Most first jobs may be leased; only where one may not yet, its lane is searched for one that may.
 CREATE FUNCTION omega.read_lanes(_scheduler text)
 RETURNS TABLE (
-    scheduler text, tenant text, constraint_class smallint, id bigint, precedence integer, demand bigint[], tasks integer
+    scheduler text, tenant text, lane_class smallint, id bigint, precedence integer, demand bigint[], tasks integer
 ) LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
     WITH first AS MATERIALIZED (
         SELECT k.scheduler, l.*, l.not_before <= clock_timestamp() AS may_be_leased
@@ -37,24 +37,24 @@ RETURNS TABLE (
                 SELECT o.scheduler FROM queue_order o WHERE o.name <> 'fifo' AND o.expires_at > clock_timestamp()) AS k
          CROSS JOIN lanes_of(k.scheduler, 'pending') AS l
     ), head AS (
-        SELECT f.scheduler, f.tenant, f.constraint_class, f.id, f.precedence, f.tasks, f.placed FROM first f WHERE f.may_be_leased
+        SELECT f.scheduler, f.tenant, f.lane_class, f.id, f.precedence, f.tasks, f.placed FROM first f WHERE f.may_be_leased
          UNION ALL
-        SELECT f.scheduler, f.tenant, f.constraint_class, h.*
+        SELECT f.scheduler, f.tenant, f.lane_class, h.*
           FROM first f
          CROSS JOIN LATERAL (
              SELECT j.id, j.precedence, j.tasks, j.placed FROM job j
               WHERE j.scheduler = f.scheduler AND j.state = 'pending' AND j.tenant = f.tenant
-                AND j.constraint_class = f.constraint_class AND j.not_before <= clock_timestamp()
+                AND j.lane_class = f.lane_class AND j.not_before <= clock_timestamp()
               ORDER BY j.precedence DESC, j.id LIMIT 1) AS h
          WHERE NOT f.may_be_leased
     )
-    SELECT h.scheduler, h.tenant, h.constraint_class, h.id, h.precedence,
+    SELECT h.scheduler, h.tenant, h.lane_class, h.id, h.precedence,
            ARRAY(SELECT div(d.amount::numeric * (h.tasks - h.placed), h.tasks)::bigint  -- a bigint does not hold the product
                    FROM unnest(s.demand) WITH ORDINALITY AS d (amount, n) ORDER BY d.n),
            h.tasks - h.placed
       FROM head h
      CROSS JOIN LATERAL (SELECT d.demand FROM job_spec d WHERE d.job_id = h.id LIMIT 1) AS s  -- each by its key
-     ORDER BY h.scheduler COLLATE "C", h.tenant COLLATE "C", h.constraint_class
+     ORDER BY h.scheduler COLLATE "C", h.tenant COLLATE "C", h.lane_class
 $$;
 
 -- What each tenant uses: the sum over its allocations. tenants[i] uses used[i], an array of amounts.
@@ -126,10 +126,10 @@ RETURNS TABLE (tenant text, shape jsonb, running bigint, waiting bigint) LANGUAG
      ORDER BY t.running + t.waiting DESC, t.tenant, t.shape LIMIT ${lanes_max}
 $$;
 
--- Agree on the order of a kind's queue for the time of a lease. `granted` is false if replicas have agreed on another order
--- that has not run out: `held_as`, by `held_by` last. An agreement never becomes shorter. Calls write one at a time. One that
--- has waited in vain for the others, as where a transaction was left open, answers by what is on record, and writes nothing:
--- replicas repeat the call with each report.
+-- Agree on the order of a kind's queue for the time of a lease, but ${order_ms_max} ms at most. `granted` is false if replicas
+-- have agreed on another order that has not run out: `held_as`, by `held_by` last. An agreement never becomes shorter. Calls
+-- write one at a time. One that has waited in vain for the others, as where a transaction was left open, answers by what is
+-- on record, and writes nothing: replicas repeat the call with each report.
 CREATE FUNCTION omega.agree_on_order(_scheduler text, _replica text, _name text, _lease_ms bigint, OUT granted boolean, OUT held_by text, OUT held_as text)
 LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -137,7 +137,7 @@ DECLARE
     is_alone boolean;
 BEGIN
     PERFORM needs_read_committed();
-    lasts := lease_length(_lease_ms);
+    lasts := least(lease_length(_lease_ms), lease_length(${order_ms_max}));
     IF NOT is_name(_scheduler) OR NOT is_name(_replica) OR (_name IN ('${queue_orders}')) IS NOT TRUE THEN
         RAISE EXCEPTION 'bad order: it needs a kind, a replica, and one of ${queue_orders_told}' USING ERRCODE = 'invalid_parameter_value';
     END IF;

@@ -29,11 +29,11 @@ BEGIN
           FROM jsonb_array_elements(_specs) WITH ORDINALITY AS s (spec, n) ORDER BY s.n
     ), queued AS (
         INSERT INTO job (id, scheduler, precedence, tasks, minimum, unplaced, preemptible, workers_max, tenant,
-                         constraint_class) OVERRIDING SYSTEM VALUE
+                         lane_class) OVERRIDING SYSTEM VALUE
         SELECT id, spec ->> 'scheduler', (spec ->> 'precedence')::integer, tasks,
                (spec ->> 'minimum')::integer, int4multirange(int4range(0, tasks)),
                coalesce((spec ->> 'preemptible')::boolean, true), (spec #>> '{workers,at_most}')::integer,
-               spec ->> 'tenant', constraint_class(spec -> 'groups')
+               spec ->> 'tenant', lane_class(spec)
           FROM submitted
     ), described AS (
         INSERT INTO job_spec (job_id, name, tenant, needs_sibling_machines, group_starts, group_durations_ms, wire, demand)
@@ -126,7 +126,7 @@ BEGIN
           FROM unnest(_tenants, _classes, _counts) AS w (tenant, class, count)
          CROSS JOIN LATERAL (
              SELECT id FROM job
-              WHERE scheduler = _scheduler AND state = 'pending' AND tenant = w.tenant AND constraint_class = w.class
+              WHERE scheduler = _scheduler AND state = 'pending' AND tenant = w.tenant AND lane_class = w.class
                 AND not_before <= clock_timestamp()
               ORDER BY precedence DESC, id LIMIT at_most(w.count) FOR NO KEY UPDATE SKIP LOCKED) AS j
          LIMIT _jobs_max);
@@ -215,18 +215,21 @@ RETURNS SETOF bigint LANGUAGE sql STABLE AS $$
 $$;
 
 -- The first parked jobs of each lane of a kind that no user holds: of each lane _jobs_max divided by the number of lanes,
--- and at least one. A lane of which all jobs are held counts, too.
+-- and at least one. A lane of which all jobs are held does not count.
 CREATE FUNCTION omega.parked_in_lanes(_scheduler text, _jobs_max integer)
 RETURNS SETOF bigint LANGUAGE sql STABLE AS $$
     WITH lane AS MATERIALIZED (
-        SELECT l.tenant, l.constraint_class, count(*) OVER () AS lanes FROM omega.lanes_of(_scheduler, 'parked') AS l
+        SELECT l.tenant, l.lane_class, count(*) OVER () AS lanes FROM omega.lanes_of(_scheduler, 'parked') AS l
+         WHERE EXISTS (SELECT FROM omega.job j
+                        WHERE j.scheduler = _scheduler AND j.state = 'parked' AND j.tenant = l.tenant
+                          AND j.lane_class = l.lane_class AND j.park_reason <> 'held')
     )
     SELECT p.id
       FROM lane l
      CROSS JOIN LATERAL (
          SELECT j.id FROM omega.job j
           WHERE j.scheduler = _scheduler AND j.state = 'parked' AND j.tenant = l.tenant
-            AND j.constraint_class = l.constraint_class AND j.park_reason <> 'held'
+            AND j.lane_class = l.lane_class AND j.park_reason <> 'held'
           ORDER BY j.precedence DESC, j.id LIMIT greatest(1, _jobs_max / l.lanes)) AS p
      LIMIT _jobs_max
 $$;

@@ -188,18 +188,6 @@ BEGIN
     RETURN CASE WHEN octet_length(_spec::text) > ${wire_bytes_max} THEN 'it is longer than ${wire_bytes_max} bytes' END;
 END $$;
 
--- The class of the constraints that the task groups of a job have: 0 without any, or 1 to ${constraint_classes} by a hash, so
--- that jobs of one class may have different constraints. omega.model.lanes computes the same.
-CREATE FUNCTION omega.constraint_class(_groups jsonb)
-RETURNS smallint LANGUAGE sql IMMUTABLE AS $$
-    SELECT coalesce(1 + get_byte(sha256(convert_to(string_agg(d.text, chr(10) || chr(10) ORDER BY d.text COLLATE "C"), 'UTF8')), 0)
-                        % ${constraint_classes}, 0)::smallint
-      FROM (SELECT DISTINCT concat_ws(chr(10), c.it ->> 'attribute', c.it ->> 'operator',
-                                      (SELECT string_agg(v.it, chr(10) ORDER BY v.n)
-                                         FROM jsonb_array_elements_text(c.it -> 'values') WITH ORDINALITY AS v (it, n))) AS text
-              FROM jsonb_array_elements(_groups) AS g (it), jsonb_array_elements(g.it -> 'constraints') AS c (it)) AS d
-$$;
-
 -- What all tasks of a job's groups need together: CPU, memory, disk and GPU slices. omega.model.lanes computes the same.
 CREATE FUNCTION omega.job_demand(_groups jsonb)
 RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
@@ -208,3 +196,47 @@ RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
                  sum(t.asks * (g.it ->> 'gpus')::bigint * (g.it ->> 'gpu_slices')::bigint)]::bigint[]
       FROM jsonb_array_elements(_groups) AS g (it), LATERAL (SELECT (g.it ->> 'tasks')::bigint AS asks) AS t
 $$;
+
+-- The class of a job's lane, from 0 on: that of its shape without constraints, else one of ${constraint_classes} by a hash of its
+-- constraints and its shape. omega.model.lanes computes the same.
+CREATE FUNCTION omega.lane_class(_spec jsonb)
+RETURNS smallint LANGUAGE plpgsql IMMUTABLE SET search_path = omega, pg_temp AS $$
+DECLARE
+    shape integer := shape_class(_spec);
+    texts text;
+BEGIN
+    SELECT string_agg(c.text, chr(10) || chr(10) ORDER BY c.text COLLATE "C") INTO texts
+      FROM (SELECT DISTINCT concat_ws(chr(10), c.it ->> 'attribute', c.it ->> 'operator',
+                                      (SELECT string_agg(v.it, chr(10) ORDER BY v.n)
+                                         FROM jsonb_array_elements_text(c.it -> 'values') WITH ORDINALITY AS v (it, n))) AS text
+              FROM jsonb_array_elements(_spec -> 'groups') AS g (it), jsonb_array_elements(g.it -> 'constraints') AS c (it)) AS c;
+    IF texts IS NULL THEN
+        RETURN shape;
+    END IF;
+    RETURN ${shape_classes} + get_byte(sha256(convert_to(texts || chr(10) || chr(10) || shape, 'UTF8')), 0) % ${constraint_classes};
+END $$;
+
+-- The class of a job's shape: the resource of which a task needs most, which is GPUs if it needs any; whether it is a gang; and
+-- what it needs to begin, in powers of two. omega.model.lanes computes the same.
+CREATE FUNCTION omega.shape_class(_spec jsonb)
+RETURNS integer LANGUAGE plpgsql IMMUTABLE SET search_path = omega, pg_temp AS $$
+DECLARE
+    units bigint[] := '{${size_units}}';
+    demand bigint[] := job_demand(_spec -> 'groups');
+    tasks bigint := (SELECT sum((g.it ->> 'tasks')::integer) FROM jsonb_array_elements(_spec -> 'groups') AS g (it));
+    tasks_least bigint := greatest(1, (_spec ->> 'minimum')::bigint);
+    most bigint := -1;
+    resource integer;
+BEGIN
+    FOR at IN 1 .. ${resources} LOOP
+        IF demand[at] / tasks * tasks_least / units[at] > most THEN
+            most := demand[at] / tasks * tasks_least / units[at];
+            resource := at - 1;
+        END IF;
+    END LOOP;
+    IF demand[${resources}] > 0 THEN
+        resource := ${resources} - 1;
+    END IF;
+    RETURN (2 * resource + (tasks_least > 1)::integer) * ${sizes}
+           + least(length(ltrim(most::bit(64)::text, '0')), ${sizes} - 1);  -- how many binary digits it has
+END $$;

@@ -73,11 +73,11 @@ class TestPendingQueue:
         late = a_record(number=1, tenant="late")
         queue.join(late, not_before_s=2.0, now_s=0)
         queue.join(a_record(number=2, tenant="now"), not_before_s=0, now_s=0)
-        queue.take_from({Lane("now"): 1}, 1, now_s=0)
+        queue.take_from({Lane.of(a_spec(tenant="now")): 1}, 1, now_s=0)
 
         assert [] == queue.heads(now_s=1.0)
-        assert [(Lane("late"), late)] == queue.heads(now_s=2.0)
-        assert [] == queue.take_from({Lane("now"): 1}, 1, now_s=2.0)
+        assert [(Lane.of(a_spec(tenant="late")), late)] == queue.heads(now_s=2.0)
+        assert [] == queue.take_from({Lane.of(a_spec(tenant="now")): 1}, 1, now_s=2.0)
 
     def test_precedence_counts_between_lanes(self) -> None:
         queue = PendingQueue()
