@@ -7,7 +7,7 @@ Source   Omega (EuroSys 2013), section 4: randomised first fit, incremental comm
 """
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 
@@ -16,8 +16,12 @@ from omega.framework.scheduler import Scheduler
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.placement.alternates import with_random_alternates
-from omega.placement.groups import draw_groups, random_first_fit
+from omega.placement.first_fit import first_fit
+from omega.placement.groups import draw_groups, place_groups, random_first_fit
+from omega.placement.scarcity import cheap_first
 from schedulers.settings import BatchSettings, read_settings
+
+_DRAW: Final = cheap_first(first_fit)
 
 
 class BatchScheduler(Scheduler):
@@ -42,6 +46,13 @@ class BatchScheduler(Scheduler):
 
     @random_first_fit
     def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
-        """Return claims on random machines that have room."""
-        claims = draw_groups(view, job, rng)
+        """Return claims on random machines that have room.
+
+        If the view's signals tell of tasks with constraints, only machines that these need least
+        are drawn. Simulations that place by compiled loops give no signals.
+        """
+        if view.signals.demand.tells_apart:
+            claims = place_groups(view, job, _DRAW, rng)
+        else:
+            claims = draw_groups(view, job, rng)
         return with_random_alternates(view, job, claims, self.alternates, rng)

@@ -25,6 +25,8 @@ from omega.placement.feasibility import Room
 from omega.placement.fragmentation import TypicalTasks, place_alone
 from omega.placement.gangs import on_fewest_machines
 from omega.placement.groups import place_groups, waiting_groups
+from omega.placement.scarcity import cheap_first, cheap_if_as_few, dear_last
+from omega.placement.scores import most_allocated
 from schedulers.ml_gpu.cluster import CONSOLIDATED
 
 SOLVERS: Final = frozenset({"highspy", "scipy"})
@@ -81,11 +83,17 @@ class MlGpuScheduler(Scheduler):
         return place_groups(view, job, _choose, rng)
 
 
+_PREFER: Final = dear_last(most_allocated)
+_GANG: Final = cheap_if_as_few(CONSOLIDATED)
+_WHOLE: Final = cheap_if_as_few(on_fewest_machines)
+_FRACTIONS: Final = cheap_first(best_fit_slots)
+
+
 def _choose(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
     if room.job.lacking > 1:
-        return CONSOLIDATED(room, wanted, rng)
+        return _GANG(room, wanted, rng)
     if not room.task_group.gpus:
-        return best_fit(room, wanted, rng)
+        return best_fit(room, wanted, rng, prefer=_PREFER)
     if room.task_group.gpu_slices < GPU_SLICES:
-        return best_fit_slots(room, wanted, rng)
-    return on_fewest_machines(room, wanted, rng)
+        return _FRACTIONS(room, wanted, rng)
+    return _WHOLE(room, wanted, rng)

@@ -1,0 +1,174 @@
+"""Scarcity: tasks with a choice of machines leave those that others must have.
+
+Goal     Place a task where the tasks to come lose least choice; only then ask which machine suits
+         it best.
+Promise  A machine's price rises with what is asked for by those who may use it, and falls with what
+         is free for them. Nothing is hidden: if the cheap machines do not suffice, dearer ones are
+         added in order. Without tasks that have different constraints every function here returns
+         what it was given, at the cost of a comparison. No state: prices are of the view.
+Source   The expected load of a resource when each class of demand is divided evenly over what may
+         serve it; the price signals of GPU models in docs/papers/fgd.md.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from omega.cell.demand import Constraints, Demand
+from omega.cell.view import View
+from omega.model.arrays import Counts, Index, Mask, Score
+from omega.model.resources import DEVICES
+from omega.placement.feasibility import Room, meets
+from omega.placement.groups import Choose
+from omega.placement.scores import ScoreFunction
+
+NEARLY: Final = 0.1
+"""Machines whose prices differ by no more than this share are equally cheap. Without it tasks break
+into empty machines of a model as soon as those of another cost a little more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """Machines by the sets of constraints that they meet: those of a kind meet the same."""
+
+    meet: Mask
+    """Which sets each kind meets: (kinds, sets)."""
+    of: Index
+    """The kind of each machine."""
+
+    def take(self, at: Index) -> "Kinds":
+        """Return the machines at these positions, with all kinds."""
+        return Kinds(self.meet, self.of[at])
+
+
+def kinds_of_machines(view: View, constraints: tuple[Constraints, ...]) -> Kinds:
+    """Return the kinds of a view's machines by these sets of constraints."""
+
+    def find() -> Kinds:
+        meet = np.ones((len(view), len(constraints)), dtype=np.bool_)
+        for number, each in enumerate(constraints):
+            for constraint in each:
+                meet[:, number] &= meets(view, constraint)
+        packed = np.packbits(meet, axis=1)
+        _, first, of = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+        return Kinds(meet[first], of.ravel())
+
+    return view.by_attributes(constraints, find)
+
+
+def prices(view: View, demand: Demand) -> tuple[Score, Index]:
+    """Return the distinct prices of machines, and for each machine the position of its price.
+
+    Each set of constraints costs what its tasks ask for, as a multiple of what is free on the open
+    machines that they may use, in the resource where this is highest. The price of a machine is the
+    sum over the sets of those who may use it. GPUs count on machines with GPUs only.
+    """
+    kinds = kinds_of_machines(view, demand.constraints)
+    has_gpus = view.capacity[:, DEVICES].any(axis=1)
+    costs = np.zeros_like(demand.amounts)
+    for resource in np.flatnonzero(demand.amounts.any(axis=0)).tolist():
+        free = np.where(view.open, np.maximum(_free(view, resource), 0), 0)
+        by_kind = np.bincount(kinds.of, weights=free, minlength=len(kinds.meet))
+        costs[:, resource] = demand.amounts[:, resource] / np.maximum(by_kind @ kinds.meet, 1)
+    without_gpus = kinds.meet @ costs[:, : DEVICES.start].max(axis=1)
+    with_gpus = kinds.meet @ costs.max(axis=1)
+    return np.concatenate([without_gpus, with_gpus]), kinds.of + has_gpus * len(kinds.meet)
+
+
+def _free(view: View, resource: int) -> Counts:
+    """Return what is free of a resource, as of `task_demand`: the last one is all GPU slices."""
+    if resource < DEVICES.start:
+        return view.free[:, resource]
+    return np.asarray(np.maximum(view.free[:, DEVICES], 0).sum(axis=1))
+
+
+def ranks(room: Room, demand: Demand) -> Counts:
+    """Return how dear each machine of a room is: 0 for the cheapest, 1 for the next, ..."""
+    price, which = prices(room.view, demand)
+    which = which[room.at]
+    rank = np.zeros(len(price), dtype=np.int64)
+    present = np.flatnonzero(np.bincount(which, minlength=len(price)))
+    level, limit = -1, -1.0
+    for one in present[np.argsort(price[present], kind="stable")].tolist():
+        if price[one] > limit:
+            level, limit = level + 1, price[one] * (1 + NEARLY)
+        rank[one] = level
+    return np.asarray(rank[which])
+
+
+def cheap_part(room: Room, wanted: int, demand: Demand) -> Room:
+    """Return the cheapest machines of a room that together take the wanted tasks, and their equals.
+
+    `wanted` is at most the room's total.
+    """
+    if not demand.tells_apart or not len(room.at):
+        return room
+    rank = ranks(room, demand)
+    dearest = _dearest(room, rank, wanted)
+    return room if dearest == rank.max() else _those(room, rank <= dearest)
+
+
+def cheap_first(choose: Choose) -> Choose:
+    """Return a function that fills cheap machines, and lets `choose` choose among equals.
+
+    Machines that are equally dear are filled before dearer ones; `choose` is asked for those of
+    which some are left over.
+    """
+
+    def chosen(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
+        demand = room.view.signals.demand
+        if not demand.tells_apart:
+            return choose(room, wanted, rng)
+        rank = ranks(room, demand)
+        dearest = _dearest(room, rank, wanted)
+        given = np.where(rank < dearest, room.tasks, 0)
+        left, equals = wanted - int(given.sum()), rank == dearest
+        given[equals] = _given_of(_those(room, equals), left, choose, rng)
+        return given
+
+    return chosen
+
+
+def cheap_if_as_few(choose: Choose) -> Choose:
+    """Return the like for a `choose` that takes few machines: cheap ones, if they are as few.
+
+    Otherwise `choose` chooses among all.
+    """
+
+    def chosen(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
+        given = choose(room, wanted, rng)
+        part = cheap_part(room, wanted, room.view.signals.demand)
+        if part is room:
+            return given
+        cheap = np.zeros_like(room.tasks)
+        cheap[np.searchsorted(room.at, part.at)] = _given_of(part, wanted, choose, rng)
+        return cheap if np.count_nonzero(cheap) <= np.count_nonzero(given) else given
+
+    return chosen
+
+
+def _dearest(room: Room, rank: Counts, wanted: int) -> int:
+    """Return the lowest rank up to which machines take the wanted tasks."""
+    return int(np.searchsorted(np.cumsum(np.bincount(rank, weights=room.tasks)), wanted))
+
+
+def _those(room: Room, which: Mask) -> Room:
+    return Room(room.view, room.job, room.group, room.at[which], room.tasks[which])
+
+
+def _given_of(room: Room, wanted: int, choose: Choose, rng: np.random.Generator) -> Counts:
+    """Return what `choose` returns, which must not be asked where there is no choice."""
+    return room.tasks if room.total == wanted else choose(room, wanted, rng)
+
+
+def dear_last(prefer: ScoreFunction) -> ScoreFunction:
+    """Return `prefer`, but with every dearer machine scored below all cheaper ones."""
+
+    def scored(room: Room) -> Score:
+        score, demand = prefer(room), room.view.signals.demand
+        if not demand.tells_apart or not len(score):
+            return score
+        return score - ranks(room, demand) * (np.ptp(score) + 1.0)
+
+    return scored
