@@ -11,6 +11,7 @@ Source   Sharma et al. (SoCC 2011): tasks with constraints wait longest, for mac
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import compress
 from math import exp
 from typing import Final
 
@@ -29,6 +30,8 @@ SHARE_MIN: Final = 0.002
 What one job asks for is less, once so many jobs are known that shares mean something."""
 SETS_MAX: Final = 64
 """How many sets of constraints are remembered."""
+WEIGHT_MAX: Final = 1e9
+"""The weight of a new job at which all weights are divided by it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,46 +65,51 @@ class DemandTally:
     """Adds up what jobs ask for; the weight of a job decays with the number of jobs after it."""
 
     def __init__(self, *, memory_jobs: float = MEMORY_JOBS) -> None:
-        self._kept = exp(-1 / memory_jobs)
-        self._row: dict[Constraints, int] = {}
-        self._amounts = np.zeros((SETS_MAX, RESOURCES))
+        self._growth = exp(1 / memory_jobs)
+        self._weight = 1.0
+        """Of the newest job: it grows, so that the older ones need not be touched."""
+        self._sums: dict[Constraints, list[float]] = {}
 
     def count(self, job: LeasedJob) -> None:
         """Add all tasks of a job."""
-        self._amounts *= self._kept
+        self._weight *= self._growth
+        if self._weight > WEIGHT_MAX:
+            for sums in self._sums.values():
+                sums[:] = [amount / self._weight for amount in sums]
+            self._weight = 1.0
         self.counted(job.spec.groups)
 
     def counted(self, groups: Iterable[TaskGroup]) -> "DemandTally":
         """Add all tasks of these groups, and return this tally."""
         for group in groups:
-            self._amounts[self._row_of(frozenset(group.constraints))] += group.tasks * task_demand(
-                group
-            )
+            sums = self._sums_of(frozenset(group.constraints))
+            tasks = group.tasks * self._weight
+            sums[0] += tasks * group.cpu_milli
+            sums[1] += tasks * group.memory_mib
+            sums[2] += tasks * group.disk_mib
+            sums[3] += tasks * group.gpus * group.gpu_slices
         return self
 
     def demand(self, *, share_min: float = SHARE_MIN) -> Demand:
         """Return what counts now."""
-        if len(self._row) < 2:  # noqa: PLR2004 - two can be told apart
+        if len(self._sums) < 2:  # noqa: PLR2004 - two can be told apart
             return NO_DEMAND
-        counts = self._shares() >= share_min
-        constraints = tuple(each for each, row in self._row.items() if counts[row])
-        if len(constraints) < 2:  # noqa: PLR2004
+        amounts = np.array(list(self._sums.values())) / self._weight
+        counts = _shares(amounts) >= share_min
+        if np.count_nonzero(counts) < 2:  # noqa: PLR2004
             return NO_DEMAND
-        return Demand(constraints, self._amounts[[self._row[each] for each in constraints]])
+        return Demand(tuple(compress(self._sums, counts.tolist())), amounts[counts])
 
-    def _row_of(self, constraints: Constraints) -> int:
-        row = self._row.get(constraints)
-        if row is None:
-            row = len(self._row)
-            if row == SETS_MAX:
-                least = int(self._shares().argmin())
-                (out,) = (each for each, at in self._row.items() if at == least)
-                row = self._row.pop(out)
-                self._amounts[row] = 0.0
-            self._row[constraints] = row
-        return row
+    def _sums_of(self, constraints: Constraints) -> list[float]:
+        sums = self._sums.get(constraints)
+        if sums is None:
+            if len(self._sums) == SETS_MAX:
+                least = int(_shares(np.array(list(self._sums.values()))).argmin())
+                del self._sums[list(self._sums)[least]]
+            sums = self._sums[constraints] = [0.0] * RESOURCES
+        return sums
 
-    def _shares(self) -> Score:
-        """Return the largest share of each row in any resource."""
-        total = self._amounts.sum(axis=0)
-        return np.asarray((self._amounts / np.maximum(total, 1e-9)).max(axis=1))
+
+def _shares(amounts: Score) -> Score:
+    """Return the largest share of each row in any resource."""
+    return np.asarray((amounts / np.maximum(amounts.sum(axis=0), 1e-9)).max(axis=1))

@@ -1,5 +1,7 @@
 """What tasks of late asked for, by their constraints."""
 
+from math import exp
+
 import pytest
 
 from omega.cell.demand import NO_DEMAND, SETS_MAX, SHARE_MIN, Demand, DemandTally
@@ -88,6 +90,17 @@ def test_so_many_sets_are_remembered_and_the_least_is_forgotten() -> None:
     assert SETS_MAX == len(known)
     assert frozenset({rack(5)}) not in known
     assert frozenset({rack(SETS_MAX)}) in known
+
+
+def test_weights_do_not_grow_without_end() -> None:
+    """After 25 jobs, of which each weighs e times as much as the one before, all are divided."""
+    tally = DemandTally(memory_jobs=1.0)
+    for number in range(25):
+        tally.count(a_job(cpu_milli=1_000, constraints=(T4,) if number % 2 else ()))
+    amounts = told(tally.demand())
+
+    assert exp(-1) == pytest.approx(amounts[frozenset({T4})][0] / amounts[frozenset()][0])
+    assert 1_000 / (1 - exp(-2)) == pytest.approx(amounts[frozenset()][0])
 
 
 def test_the_same_jobs_come_to_the_same() -> None:
