@@ -2,7 +2,8 @@
 
 Goal     Place jobs whose tasks run anywhere, as many per second as the store commits.
 Promise  A task group is placed in one vectorised step. Replicas choose at random, so that they
-         rarely conflict. `spread_over` has no effect, as long as the cell has the attribute.
+         rarely conflict; machines that tasks with constraints must have are drawn last.
+         `spread_over` has no effect, as long as the cell has the attribute.
 Source   Omega (EuroSys 2013), section 4: randomised first fit, incremental commits.
 """
 

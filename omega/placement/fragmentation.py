@@ -1,10 +1,11 @@
 """Fragmentation: how much of the free GPUs typical tasks could still use.
 
 Goal     Place a task where future tasks lose least room: not where the fewest slices remain, but
-         where slices remain in sizes that other tasks ask for, with the CPU and memory they need.
+         where slices remain in sizes that other tasks ask for, with the CPU and memory they need,
+         on machines that these tasks may use.
 Promise  A function of the view, of the typical tasks that are passed in, and of a random generator;
-         no state. The generator chooses one of the fullest machines among those that lose nearly
-         the least.
+         no state. Machines that tasks with constraints must have are taken last. The generator
+         chooses one of the fullest machines among those that lose nearly the least.
 Source   Fragmentation gradient descent (Weng et al., USENIX ATC 2023): docs/papers/fgd.md.
 """
 
@@ -25,7 +26,7 @@ from omega.model.resources import DEVICES, DEVICES_MAX, GPU_SLICES
 from omega.placement.devices import free_devices
 from omega.placement.feasibility import Room, room
 from omega.placement.groups import claims_for, waiting_groups
-from omega.placement.scarcity import Kinds, cheap_part, kinds_of_machines
+from omega.placement.scarcity import Eligibility, cheap_part, eligibility
 from omega.placement.scores import best_first, most_allocated
 
 POPULAR: Final = 0.95
@@ -123,32 +124,32 @@ class TypicalTasks:
         """What each shape adds if all of its tasks may use the machine."""
         return np.asarray(self._counts_for * self.share[:, np.newaxis])
 
-    def popularity(self, free: Amounts, kinds: Kinds | None) -> tuple[Score, Score]:
+    def popularity(self, free: Amounts, eligible: Eligibility | None) -> tuple[Score, Score]:
         """Return the share of typical tasks that could use slots, and several GPUs, of machines.
 
-        `free` (machines, kinds) is what machines have free; `kinds` says whose constraints they
+        `free` (machines, kinds) is what machines have free; `eligible` says whose constraints they
         meet, None: everybody's. The first result (machines, ranks) is for a slot of each rank, the
         second (machines, GANGS) for 2, 3, ... whole GPUs.
         """
         fits = np.ones((len(free), len(self.share)), np.bool_)
         for kind in np.flatnonzero(self.demand.any(axis=0)).tolist():
             fits &= free[:, kind, np.newaxis] >= self.demand[:, kind]
-        if kinds is None:
+        if eligible is None:
             popular = fits @ self._weights
         else:
             popular = np.empty((len(free), self._counts_for.shape[1]))
-            for number in distinct(kinds.of).tolist():
-                mine = np.flatnonzero(kinds.of == number)
-                share = self.share_of @ kinds.meet[number]
+            for number in distinct(eligible.class_of).tolist():
+                mine = np.flatnonzero(eligible.class_of == number)
+                share = self.share_of @ eligible.meets[number]
                 popular[mine] = fits[mine] @ (self._counts_for * share[:, np.newaxis])
         ranks = len(self.sizes) + 1
         return popular[:, :ranks], popular[:, ranks:]
 
-    def kinds(self, room: Room) -> Kinds | None:
+    def eligible(self, room: Room) -> Eligibility | None:
         """Return whose constraints the machines of a room meet; None: no shape has constraints."""
         if self.constraints == (frozenset(),):
             return None
-        return kinds_of_machines(room.view, self.constraints).take(room.at)
+        return eligibility(room.view, self.constraints).of(room.at)
 
     def alone(self, devices: Amounts, popular: Score) -> Score:
         """Return how many slices of each slot typical tasks of one GPU could use, on average.
@@ -168,14 +169,14 @@ def together(whole: Counts, popular: Score) -> Score:
     return np.asarray(wanted * whole * GPU_SLICES)
 
 
-def usable(free: Amounts, typical: TypicalTasks, kinds: Kinds | None = None) -> Score:
+def usable(free: Amounts, typical: TypicalTasks, eligible: Eligibility | None = None) -> Score:
     """Return how many free slices of each machine a typical task could use, on average.
 
     The other free slices are fragments. A task that does not fit on a machine can use none of its
     slices; a task that fits can use the slices of all slots that are large enough for it.
     """
     devices = np.maximum(free[:, DEVICES], 0)
-    one, several = typical.popularity(free, kinds)
+    one, several = typical.popularity(free, eligible)
     whole = (devices == GPU_SLICES).sum(axis=1)
     return np.asarray(typical.alone(devices, one).sum(axis=1) + together(whole, several))
 
@@ -189,12 +190,12 @@ def lost(room: Room, typical: TypicalTasks) -> Score:
     asked, free = room.task_group, room.view.free.take(room.at, axis=0)
     assert asked.gpus, "a task without GPUs has no slot to go to"
     devices = np.maximum(free_devices(room.view.free, room.at), 0)
-    kinds = typical.kinds(room)
-    one, several = typical.popularity(free - asked.demand, kinds)
+    eligible = typical.eligible(room)
+    one, several = typical.popularity(free - asked.demand, eligible)
     wanted = typical.alone(devices, one)
     is_whole = devices == GPU_SLICES
     whole = is_whole.sum(axis=1)
-    base = usable(free, typical, kinds) - wanted.sum(axis=1)
+    base = usable(free, typical, eligible) - wanted.sum(axis=1)
     unbroken, broken = together(whole, several), together(whole - asked.gpus, several)
     given_up = asked.gpus * (wanted - typical.alone(np.maximum(devices - asked.gpu_slices, 0), one))
     kept = np.where(is_whole, broken[:, np.newaxis], unbroken[:, np.newaxis])
@@ -213,9 +214,10 @@ def place_alone(
 ) -> Claims:
     """Return a claim for a job's only unplaced task, which asks for GPUs; no claims without room.
 
-    Candidates are slots whose loss exceeds the least by at most `nearly` slices. Of the `among`
-    fullest machines that have one, one is chosen at random; on it the task gets the fullest
-    candidates.
+    Only the cheapest machines are looked at, by what the typical tasks ask for if some have other
+    constraints than others, or else by what the jobs of late did. Candidates are slots whose loss
+    exceeds the least by at most `nearly` slices. Of the `among` fullest machines that have one, one
+    is chosen at random; on it the task gets the fullest candidates.
     """
     (group,) = waiting_groups(job)
     demand = typical.wanted if typical.wanted.tells_apart else view.signals.demand

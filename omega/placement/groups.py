@@ -54,7 +54,8 @@ def place_groups(view: View, job: LeasedJob, choose: Choose, rng: np.random.Gene
 def random_first_fit(place: _Place) -> _Place:
     """Mark a scheduler's `place` that only returns `draw_groups` of the same arguments.
 
-    A simulation may then place by compiled loops, with the same result. A subclass that overrides
+    A simulation, which gives views no signals, may then place by compiled loops, with the same
+    result: with signals `place` may do more. A subclass that overrides
     `place` is not marked. If `place` does more under a setting, `Scheduler.places_at_random` has to
     say so.
     """

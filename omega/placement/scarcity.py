@@ -2,12 +2,13 @@
 
 Goal     Place a task where the tasks to come lose least choice; only then ask which machine suits
          it best.
-Promise  A machine's price rises with what is asked for by those who may use it, and falls with what
-         is free for them. Nothing is hidden: if the cheap machines do not suffice, dearer ones are
-         added in order. Without tasks that have different constraints every function here returns
-         what it was given, at the cost of a comparison. No state: prices are of the view.
-Source   The expected load of a resource when each class of demand is divided evenly over what may
-         serve it; the price signals of GPU models in docs/papers/fgd.md.
+Promise  A machine's price rises with what tasks that may use it ask for, and falls with what is
+         free for them. If the cheap machines do not suffice, dearer ones are added in order. As
+         long as all tasks have the same constraints, nothing is computed and placement is as
+         without prices. No state: a function of the view and its signals.
+Source   Contention for resources, in Sadeh and Fox (Artificial Intelligence 86, 1996): the demand
+         of each activity is divided evenly over all that may serve it;
+         docs/decisions/0060-what-is-scarce.md.
 """
 
 from dataclasses import dataclass
@@ -29,30 +30,30 @@ into empty machines of a model as soon as those of another cost a little more.""
 
 
 @dataclass(frozen=True, eq=False)
-class Kinds:
-    """Machines by the sets of constraints that they meet: those of a kind meet the same."""
+class Eligibility:
+    """Which sets of constraints machines meet; those that meet the same ones are a class."""
 
-    meet: Mask
-    """Which sets each kind meets: (kinds, sets)."""
-    of: Index
-    """The kind of each machine."""
+    meets: Mask
+    """Which sets the machines of each class meet: (classes, sets)."""
+    class_of: Index
+    """The class of each machine."""
 
-    def take(self, at: Index) -> "Kinds":
-        """Return the machines at these positions, with all kinds."""
-        return Kinds(self.meet, self.of[at])
+    def of(self, at: Index) -> "Eligibility":
+        """Return that of the machines at these positions, with the same classes."""
+        return Eligibility(self.meets, self.class_of[at])
 
 
-def kinds_of_machines(view: View, constraints: tuple[Constraints, ...]) -> Kinds:
-    """Return the kinds of a view's machines by these sets of constraints."""
+def eligibility(view: View, constraints: tuple[Constraints, ...]) -> Eligibility:
+    """Return which of these sets of constraints the machines of a view meet."""
 
-    def find() -> Kinds:
-        meet = np.ones((len(view), len(constraints)), dtype=np.bool_)
+    def find() -> Eligibility:
+        mask = np.ones((len(view), len(constraints)), dtype=np.bool_)
         for number, each in enumerate(constraints):
             for constraint in each:
-                meet[:, number] &= meets(view, constraint)
-        packed = np.packbits(meet, axis=1)
-        _, first, of = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-        return Kinds(meet[first], of.ravel())
+                mask[:, number] &= meets(view, constraint)
+        packed = np.packbits(mask, axis=1)
+        _, first, class_of = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+        return Eligibility(mask[first], class_of.ravel())
 
     return view.by_attributes(constraints, find)
 
@@ -64,16 +65,17 @@ def prices(view: View, demand: Demand) -> tuple[Score, Index]:
     machines that they may use, in the resource where this is highest. The price of a machine is the
     sum over the sets of those who may use it. GPUs count on machines with GPUs only.
     """
-    kinds = kinds_of_machines(view, demand.constraints)
-    has_gpus = view.capacity[:, DEVICES].any(axis=1)
+    eligible = eligibility(view, demand.constraints)
+    classes = len(eligible.meets)
     costs = np.zeros_like(demand.amounts)
     for resource in np.flatnonzero(demand.amounts.any(axis=0)).tolist():
         free = np.where(view.open, np.maximum(_free(view, resource), 0), 0)
-        by_kind = np.bincount(kinds.of, weights=free, minlength=len(kinds.meet))
-        costs[:, resource] = demand.amounts[:, resource] / np.maximum(by_kind @ kinds.meet, 1)
-    without_gpus = kinds.meet @ costs[:, : DEVICES.start].max(axis=1)
-    with_gpus = kinds.meet @ costs.max(axis=1)
-    return np.concatenate([without_gpus, with_gpus]), kinds.of + has_gpus * len(kinds.meet)
+        by_class = np.bincount(eligible.class_of, weights=free, minlength=classes)
+        costs[:, resource] = demand.amounts[:, resource] / np.maximum(by_class @ eligible.meets, 1)
+    without_gpus = eligible.meets @ costs[:, : DEVICES.start].max(axis=1)
+    with_gpus = eligible.meets @ costs.max(axis=1)
+    has_gpus = view.capacity[:, DEVICES].any(axis=1)
+    return np.concatenate([without_gpus, with_gpus]), eligible.class_of + has_gpus * classes
 
 
 def _free(view: View, resource: int) -> Counts:

@@ -3,7 +3,8 @@
 Goal     Keep gangs together, whole GPUs whole, and free GPUs of use to those who come later.
 Promise  A lone task with GPUs goes where it costs least future room; other tasks with whole GPUs,
          and gangs, come on the fewest machines, fractions to the fullest slots that take them;
-         tasks without GPUs stay off machines whose GPUs are free.
+         tasks without GPUs stay off machines whose GPUs are free. All take machines last that tasks
+         with constraints must have, gangs only where that takes no more machines.
 Source   Gandiva's packing of shared GPUs; fragmentation gradient descent (docs/papers/fgd.md);
          Omega (EuroSys 2013), section 5, specialised schedulers.
 """
