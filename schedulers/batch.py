@@ -8,7 +8,7 @@ Source   Omega (EuroSys 2013), section 4: randomised first fit, incremental comm
 """
 
 from collections.abc import Mapping
-from typing import Final, Self
+from typing import Self
 
 import numpy as np
 
@@ -17,12 +17,9 @@ from omega.framework.scheduler import Scheduler
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.placement.alternates import with_random_alternates
-from omega.placement.first_fit import first_fit
-from omega.placement.groups import draw_groups, place_groups, random_first_fit
-from omega.placement.scarcity import cheap_first
+from omega.placement.groups import draw_groups, random_first_fit
+from omega.placement.scarcity import draw_cheap_groups
 from schedulers.settings import BatchSettings, read_settings
-
-_DRAW: Final = cheap_first(first_fit)
 
 
 class BatchScheduler(Scheduler):
@@ -53,7 +50,7 @@ class BatchScheduler(Scheduler):
         are drawn. Simulations that place by compiled loops give no signals.
         """
         if view.signals.demand.tells_apart:
-            claims = place_groups(view, job, _DRAW, rng)
+            claims = draw_cheap_groups(view, job, rng)
         else:
             claims = draw_groups(view, job, rng)
         return with_random_alternates(view, job, claims, self.alternates, rng)

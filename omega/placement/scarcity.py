@@ -12,16 +12,20 @@ Source   Contention for resources, in Sadeh and Fox (Artificial Intelligence 86,
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 
-from omega.cell.demand import Constraints, Demand
+from omega.cell.demand import RESOURCES, Constraints, Demand
 from omega.cell.view import View
-from omega.model.arrays import Counts, Index, Mask, Score
+from omega.model.arrays import Counts, Index, Mask, Score, holds
+from omega.model.claims import Claims
+from omega.model.jobs import LeasedJob, TaskGroup
 from omega.model.resources import DEVICES
-from omega.placement.feasibility import Room, meets
-from omega.placement.groups import Choose
+from omega.placement.feasibility import Room, meets, room
+from omega.placement.first_fit import draw_from, first_fit
+from omega.placement.groups import Choose, claims_for, place_each
 from omega.placement.scores import ScoreFunction
 
 NEARLY: Final = 0.1
@@ -37,6 +41,11 @@ class Eligibility:
     """Which sets the machines of each class meet: (classes, sets)."""
     class_of: Index
     """The class of each machine."""
+
+    @cached_property
+    def is_of(self) -> Score:
+        """1.0 where a machine is of a class, 0.0 elsewhere: (machines, classes)."""
+        return np.eye(len(self.meets))[self.class_of]
 
     def of(self, at: Index) -> "Eligibility":
         """Return that of the machines at these positions, with the same classes."""
@@ -66,37 +75,49 @@ def prices(view: View, demand: Demand) -> tuple[Score, Index]:
     sum over the sets of those who may use it. GPUs count on machines with GPUs only.
     """
     eligible = eligibility(view, demand.constraints)
-    classes = len(eligible.meets)
-    costs = np.zeros_like(demand.amounts)
-    for resource in np.flatnonzero(demand.amounts.any(axis=0)).tolist():
-        free = np.where(view.open, np.maximum(_free(view, resource), 0), 0)
-        by_class = np.bincount(eligible.class_of, weights=free, minlength=classes)
-        costs[:, resource] = demand.amounts[:, resource] / np.maximum(by_class @ eligible.meets, 1)
+    has_gpus = bool(demand.amounts[:, -1].any())
+    free = _open_amounts(view, RESOURCES if has_gpus else RESOURCES - 1)
+    supply = eligible.meets.T @ (free.T @ eligible.is_of).T  # (sets, resources)
+    costs = demand.amounts[:, : len(free.T)] / np.maximum(supply, 1)
+    if not has_gpus:
+        return eligible.meets @ costs.max(axis=1), eligible.class_of
     without_gpus = eligible.meets @ costs[:, : DEVICES.start].max(axis=1)
     with_gpus = eligible.meets @ costs.max(axis=1)
-    has_gpus = view.capacity[:, DEVICES].any(axis=1)
-    return np.concatenate([without_gpus, with_gpus]), eligible.class_of + has_gpus * classes
+    there = view.capacity.T[DEVICES].any(axis=0)
+    return np.concatenate([without_gpus, with_gpus]), eligible.class_of + there * len(
+        eligible.meets
+    )
 
 
-def _free(view: View, resource: int) -> Counts:
-    """Return what is free of a resource, as of `task_demand`: the last one is all GPU slices."""
-    if resource < DEVICES.start:
-        return view.free[:, resource]
-    return np.asarray(np.maximum(view.free[:, DEVICES], 0).sum(axis=1))
+def _open_amounts(view: View, resources: int) -> Score:
+    """Return what is free of the first resources, as of `task_demand`, on machines that are open."""
+    free = np.empty((resources, len(view)))
+    free[: DEVICES.start] = view.free.T[: DEVICES.start]
+    if resources > DEVICES.start:
+        free[DEVICES.start] = view.free.T[DEVICES].sum(axis=0)
+    if not holds(view.open):
+        free[:, ~view.open] = 0
+    return free.T
 
 
 def ranks(room: Room, demand: Demand) -> Counts:
     """Return how dear each machine of a room is: 0 for the cheapest, 1 for the next, ..."""
     price, which = prices(room.view, demand)
-    which = which[room.at]
-    rank = np.zeros(len(price), dtype=np.int64)
+    if len(room.at) < len(which):
+        which = which[room.at]
     present = np.flatnonzero(np.bincount(which, minlength=len(price)))
+    return np.asarray(_ranked(price, present)[which])
+
+
+def _ranked(price: Score, present: Index) -> Counts:
+    """Return the rank of each price, of those at these positions; others have 0."""
+    rank = np.zeros(len(price), dtype=np.int64)
     level, limit = -1, -1.0
     for one in present[np.argsort(price[present], kind="stable")].tolist():
         if price[one] > limit:
             level, limit = level + 1, price[one] * (1 + NEARLY)
         rank[one] = level
-    return np.asarray(rank[which])
+    return rank
 
 
 def cheap_part(room: Room, wanted: int, demand: Demand) -> Room:
@@ -150,6 +171,45 @@ def cheap_if_as_few(choose: Choose) -> Choose:
     return chosen
 
 
+def draw_cheap_groups(view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
+    """Return claims as `draw_groups`, on cheap machines first.
+
+    If it can, it checks only machines that are drawn among the cheapest.
+    """
+
+    def place(group: int) -> Claims:
+        wanted = len(job.unplaced_in(group))
+        pool = _cheapest(view, job.spec.groups[group])
+        drawn = draw_from(pool, view, job, group, wanted, rng)
+        if drawn is not None:
+            at, given = drawn
+            return claims_for(Room(view, job, group, at, given), given, rng)
+        its_room = room(view, job, group)
+        if its_room.total <= wanted:
+            return claims_for(its_room, its_room.tasks, rng)
+        return claims_for(its_room, _FIRST_FIT(its_room, wanted, rng), rng)
+
+    return place_each(view, job, place, rng)
+
+
+def _cheapest(view: View, group: TaskGroup) -> Index:
+    """Return the rows of the cheapest machines that a group may use, whether they have room or not.
+
+    None are known for a group whose constraints are not among those that are asked for most.
+    """
+    demand, constraints = view.signals.demand, frozenset(group.constraints)
+    if constraints not in demand.constraints:
+        return np.zeros(0, dtype=np.intp)
+    price, which = prices(view, demand)
+    meets_it = eligibility(view, demand.constraints).meets[:, demand.constraints.index(constraints)]
+    there = np.bincount(which[view.open], minlength=len(price)) > 0
+    usable = there & np.tile(meets_it, len(price) // len(meets_it))
+    if group.gpus and len(price) > len(meets_it):
+        usable[: len(meets_it)] = False
+    is_cheap = usable & (_ranked(price, np.flatnonzero(usable)) == 0)
+    return is_cheap[which].nonzero()[0]
+
+
 def _dearest(room: Room, rank: Counts, wanted: int) -> int:
     """Return the lowest rank up to which machines take the wanted tasks."""
     return int(np.searchsorted(np.cumsum(np.bincount(rank, weights=room.tasks)), wanted))
@@ -162,6 +222,9 @@ def _those(room: Room, which: Mask) -> Room:
 def _given_of(room: Room, wanted: int, choose: Choose, rng: np.random.Generator) -> Counts:
     """Return what `choose` returns, which must not be asked where there is no choice."""
     return room.tasks if room.total == wanted else choose(room, wanted, rng)
+
+
+_FIRST_FIT: Final = cheap_first(first_fit)
 
 
 def dear_last(prefer: ScoreFunction) -> ScoreFunction:
