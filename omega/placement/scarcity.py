@@ -75,29 +75,30 @@ def prices(view: View, demand: Demand) -> tuple[Score, Index]:
     sum over the sets of those who may use it. GPUs count on machines with GPUs only.
     """
     eligible = eligibility(view, demand.constraints)
+    classes = len(eligible.meets)
     has_gpus = bool(demand.amounts[:, -1].any())
-    free = _open_amounts(view, RESOURCES if has_gpus else RESOURCES - 1)
-    supply = eligible.meets.T @ (free.T @ eligible.is_of).T  # (sets, resources)
-    costs = demand.amounts[:, : len(free.T)] / np.maximum(supply, 1)
+    by_class = _free(view, RESOURCES if has_gpus else RESOURCES - 1) @ eligible.is_of
+    costs = demand.amounts[:, : len(by_class)] / np.maximum(eligible.meets.T @ by_class.T, 1)
     if not has_gpus:
         return eligible.meets @ costs.max(axis=1), eligible.class_of
     without_gpus = eligible.meets @ costs[:, : DEVICES.start].max(axis=1)
     with_gpus = eligible.meets @ costs.max(axis=1)
-    there = view.capacity.T[DEVICES].any(axis=0)
-    return np.concatenate([without_gpus, with_gpus]), eligible.class_of + there * len(
-        eligible.meets
-    )
+    is_with = view.capacity.T[DEVICES].any(axis=0)
+    return np.concatenate([without_gpus, with_gpus]), eligible.class_of + is_with * classes
 
 
-def _open_amounts(view: View, resources: int) -> Score:
-    """Return what is free of the first resources, as of `task_demand`, on machines that are open."""
+def _free(view: View, resources: int) -> Score:
+    """Return what is free on open machines, of the first resources as of `task_demand`.
+
+    The result is (resources, machines).
+    """
     free = np.empty((resources, len(view)))
     free[: DEVICES.start] = view.free.T[: DEVICES.start]
     if resources > DEVICES.start:
         free[DEVICES.start] = view.free.T[DEVICES].sum(axis=0)
     if not holds(view.open):
         free[:, ~view.open] = 0
-    return free.T
+    return free
 
 
 def ranks(room: Room, demand: Demand) -> Counts:
@@ -207,7 +208,7 @@ def _cheapest(view: View, group: TaskGroup) -> Index:
     if group.gpus and len(price) > len(meets_it):
         usable[: len(meets_it)] = False
     is_cheap = usable & (_ranked(price, np.flatnonzero(usable)) == 0)
-    return is_cheap[which].nonzero()[0]
+    return np.asarray(is_cheap[which].nonzero()[0])
 
 
 def _dearest(room: Room, rank: Counts, wanted: int) -> int:

@@ -62,7 +62,8 @@ def a_mixed_cell(
 
 def price_of(view: View) -> list[float]:
     price, which = prices(view, view.signals.demand)
-    return price[which].tolist()
+    found: list[float] = price[which].tolist()
+    return found
 
 
 ANY_AND_T4 = (a_group(6, gpus=1), a_group(1, gpus=1, constraints=only("T4")))
@@ -302,3 +303,7 @@ def test_a_dear_machine_is_taken_only_when_all_cheaper_ones_are_full(
         assert wanted == chosen.sum()
         assert (chosen <= its_room.tasks).all()
         assert dear_only_when_cheap_is_full(its_room, chosen)
+    claimed = BatchScheduler().place(view, job, rng)
+    drawn = (view.id[its_room.at] == claimed.machine[:, np.newaxis]).sum(axis=0)
+    assert wanted == drawn.sum()
+    assert dear_only_when_cheap_is_full(its_room, drawn)
