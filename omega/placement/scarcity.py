@@ -172,6 +172,21 @@ def cheap_if_as_few(choose: Choose) -> Choose:
     return chosen
 
 
+def dear_last(prefer: ScoreFunction) -> ScoreFunction:
+    """Return `prefer`, but with every dearer machine scored below all cheaper ones."""
+
+    def scored(room: Room) -> Score:
+        score, demand = prefer(room), room.view.signals.demand
+        if not demand.tells_apart or not len(score):
+            return score
+        return score - ranks(room, demand) * (np.ptp(score) + 1.0)
+
+    return scored
+
+
+_FIRST_FIT: Final = cheap_first(first_fit)
+
+
 def draw_cheap_groups(view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
     """Return claims as `draw_groups`, on cheap machines first.
 
@@ -223,18 +238,3 @@ def _those(room: Room, which: Mask) -> Room:
 def _given_of(room: Room, wanted: int, choose: Choose, rng: np.random.Generator) -> Counts:
     """Return what `choose` returns, which must not be asked where there is no choice."""
     return room.tasks if room.total == wanted else choose(room, wanted, rng)
-
-
-_FIRST_FIT: Final = cheap_first(first_fit)
-
-
-def dear_last(prefer: ScoreFunction) -> ScoreFunction:
-    """Return `prefer`, but with every dearer machine scored below all cheaper ones."""
-
-    def scored(room: Room) -> Score:
-        score, demand = prefer(room), room.view.signals.demand
-        if not demand.tells_apart or not len(score):
-            return score
-        return score - ranks(room, demand) * (np.ptp(score) + 1.0)
-
-    return scored
