@@ -2,7 +2,8 @@
 
 Goal     Place jobs whose tasks run anywhere, as many per second as the store commits.
 Promise  A task group is placed in one vectorised step. Replicas choose at random, so that they
-         rarely conflict. `spread_over` has no effect, as long as the cell has the attribute.
+         rarely conflict; machines that tasks with constraints must have are drawn last.
+         `spread_over` has no effect, as long as the cell has the attribute.
 Source   Omega (EuroSys 2013), section 4: randomised first fit, incremental commits.
 """
 
@@ -17,6 +18,7 @@ from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.placement.alternates import with_random_alternates
 from omega.placement.groups import draw_groups, random_first_fit
+from omega.placement.scarcity import draw_cheap_groups
 from schedulers.settings import BatchSettings, read_settings
 
 
@@ -42,6 +44,13 @@ class BatchScheduler(Scheduler):
 
     @random_first_fit
     def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
-        """Return claims on random machines that have room."""
-        claims = draw_groups(view, job, rng)
+        """Return claims on random machines that have room.
+
+        If the view's signals tell of tasks with constraints, only machines that these need least
+        are drawn. Simulations that place by compiled loops give no signals.
+        """
+        if view.signals.demand.tells_apart:
+            claims = draw_cheap_groups(view, job, rng)
+        else:
+            claims = draw_groups(view, job, rng)
         return with_random_alternates(view, job, claims, self.alternates, rng)

@@ -3,12 +3,13 @@
 Goal     Keep services up when a failure domain fails, and leave machines with much room to others.
          Lower precedences make way for a service that finds no room.
 Promise  Tasks are spread evenly over the values of the attribute that the group names. Within a
-         value, and for groups that name none, each task goes to the machine with least left free.
+         value, and for groups that name none, each task goes to the machine with least left free,
+         of those that others with constraints need least.
 Source   Omega (EuroSys 2013), section 2.1: service jobs, where the quality of a placement pays.
 """
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 
@@ -21,7 +22,11 @@ from omega.placement.alternates import with_alternates
 from omega.placement.best_fit import best_fit, spread
 from omega.placement.feasibility import Room
 from omega.placement.groups import place_groups
+from omega.placement.scarcity import dear_last
+from omega.placement.scores import most_allocated
 from schedulers.settings import ServiceSettings, read_settings
+
+_PREFER: Final = dear_last(most_allocated)
 
 
 class ServiceScheduler(Scheduler):
@@ -46,5 +51,5 @@ class ServiceScheduler(Scheduler):
 
 def _choose(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
     if room.task_group.spread_over is None:
-        return best_fit(room, wanted, rng)
-    return spread(room, wanted, rng)
+        return best_fit(room, wanted, rng, prefer=_PREFER)
+    return spread(room, wanted, rng, prefer=_PREFER)

@@ -1,7 +1,7 @@
 """Signals: what a scheduler may know besides the rows of the cell.
 
-Goal     Let placement depend on the age of its view, the delay of its queue and its recent
-         conflicts, as input and not as state of its own.
+Goal     Let placement depend on the age of its view, the delay of its queue, its recent conflicts
+         and what tasks of late asked for, as input and not as state of its own.
 Promise  A frozen value that comes with the view, made before each placement; the same live and in
          virtual time. A view without signals has one part, of age 0.
 Source   ParSync (USENIX ATC 2021): the age of a part and the delay of scheduling steer placement.
@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from omega.cell.demand import NO_DEMAND, Demand
 from omega.model.arrays import freeze
 
 Seconds = NDArray[np.float64]
@@ -31,6 +32,9 @@ class Signals(NamedTuple):
     """Time from the submission of the oldest job being placed until now: the scheduling delay."""
     claim_conflict_fraction: float = 0.0
     """The share of this scheduler's recent claims that was refused."""
+    demand: Demand = NO_DEMAND
+    """What the jobs that this scheduler saw lately ask for, if some have other constraints than
+    others."""
 
     @property
     def part_age_s(self) -> Seconds:

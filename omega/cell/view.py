@@ -7,9 +7,9 @@ Promise  Placement changes it only inside a `tentative` block, at whose end it i
 Source   Omega (EuroSys 2013), section 3.4: private copy of cell state.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,10 @@ from omega.model.machines import Catalogue, Changes, MachineRows, MachineState, 
 from omega.model.resources import KINDS
 
 _T = TypeVar("_T", bound=np.generic)
+_V = TypeVar("_V")
 OPEN: Final = int(MachineState.OPEN)
+FOUND_MAX: Final = 8
+"""How many results that depend on attributes a view keeps."""
 
 
 class View:
@@ -73,6 +76,7 @@ class View:
         self._shown_sequence = _read_only(self._sequence)
         self._shown_open = _read_only(self._open)
         self._undo: list[tuple[Index, Amounts]] | None = None
+        self._by_attributes: dict[Hashable, object] = {}
 
     def __len__(self) -> int:
         return len(self._id)
@@ -138,6 +142,17 @@ class View:
     def codes(self) -> Codes:
         """Attribute codes: (machines, attributes)."""
         return _read_only(self._codes)
+
+    def by_attributes(self, key: Hashable, find: Callable[[], _V]) -> _V:
+        """Return what `find` returns, found once: it depends on the key and attributes only.
+
+        Attributes do not change in a view. A few results are kept.
+        """
+        if key not in self._by_attributes:
+            if len(self._by_attributes) == FOUND_MAX:
+                self._by_attributes.clear()
+            self._by_attributes[key] = find()
+        return cast(_V, self._by_attributes[key])
 
     @property
     def part(self) -> Index:

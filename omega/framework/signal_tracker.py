@@ -3,13 +3,15 @@
 Goal     Compute what placement may know besides rows with the same code in real and virtual time.
 Promise  Constant time and memory for each event; no I/O. The age of a job is the age at its lease,
          by the store's clock, plus the time since, by the clock of the process. The weight of a
-         claim decays exponentially: after a minute it is 1/400.
+         claim decays exponentially: after a minute it is 1/400. A job's demand is counted once, at
+         its first lease.
 Source   docs/decisions/0033-the-age-of-parts.md.
 """
 
 from collections.abc import Sequence
 from math import exp
 
+from omega.cell.demand import DemandTally
 from omega.cell.signals import Signals
 from omega.cell.view import View
 from omega.clock import Clock
@@ -32,6 +34,9 @@ class SignalTracker:
         """Weighted numbers of claims judged and claims refused ..."""
         self._judged_s = clock.now()
         """... at the time when the last transaction was judged."""
+        self._demand = DemandTally()
+        self._counted: frozenset[int] = frozenset()
+        """The jobs of the last placement: if they are placed again, that is another try."""
 
     def __call__(self, event: Event) -> None:
         """Record an event."""
@@ -52,4 +57,11 @@ class SignalTracker:
         if jobs:
             age_s = max([job.age_ms for job in jobs]) / MS_PER_S + now_s - self._leased_s
         fraction = self._refused / self._claims if self._claims else 0.0
-        return Signals(now_s, view.parts_read_s, age_s, fraction)
+        self._count(jobs)
+        return Signals(now_s, view.parts_read_s, age_s, fraction, self._demand.demand())
+
+    def _count(self, jobs: Sequence[LeasedJob]) -> None:
+        for job in jobs:
+            if job.waited_ms is not None and job.id not in self._counted:
+                self._demand.count(job)
+        self._counted = frozenset(job.id for job in jobs)

@@ -42,10 +42,7 @@ def draw(
     for more in DRAWS:
         more_drawn = rng.integers(len(view), size=int(more * wanted) + DRAWN_BESIDES)
         drawn = np.concatenate([drawn, more_drawn])
-        order = drawn.argsort(kind="stable")
-        at, times = counted(drawn)
-        nth_here = np.arange(len(drawn)) - (times.cumsum() - times).repeat(times)
-        kept = order[nth_here < room_on(view, job, group, at).repeat(times)]
+        kept = _with_room(view, job, group, drawn)
         if len(kept) >= wanted:
             kept.sort()
             return counted(drawn[kept[:wanted]])
@@ -56,6 +53,28 @@ def draw(
     given = _drawn_on(given, takes, more, rng)
     at = given.nonzero()[0]
     return at, given[at]
+
+
+def draw_from(
+    pool: Index, view: View, job: LeasedJob, group: int, wanted: int, rng: np.random.Generator
+) -> tuple[Index, Counts] | None:
+    """Return the same for machines in these rows; None if too few of those drawn have room."""
+    if not len(pool):
+        return None
+    drawn = pool[rng.integers(len(pool), size=int(sum(DRAWS) * wanted) + DRAWN_BESIDES)]
+    kept = _with_room(view, job, group, drawn)
+    if len(kept) < wanted:
+        return None
+    kept.sort()
+    return counted(drawn[kept[:wanted]])
+
+
+def _with_room(view: View, job: LeasedJob, group: int, drawn: Index) -> Index:
+    """Return which draws, by position, are of a machine that takes one more task at that draw."""
+    order = drawn.argsort(kind="stable")
+    at, times = counted(drawn)
+    nth_here = np.arange(len(drawn)) - (times.cumsum() - times).repeat(times)
+    return order[nth_here < room_on(view, job, group, at).repeat(times)]
 
 
 def _drawn_on(given: Counts, takes: Counts, wanted: int, rng: np.random.Generator) -> Counts:

@@ -48,13 +48,14 @@ def place_groups(view: View, job: LeasedJob, choose: Choose, rng: np.random.Gene
         assert (given <= its_room.tasks).all(), "no more than the machine takes"
         return claims_for(its_room, given, rng)
 
-    return _place_each(view, job, place, rng)
+    return place_each(view, job, place, rng)
 
 
 def random_first_fit(place: _Place) -> _Place:
     """Mark a scheduler's `place` that only returns `draw_groups` of the same arguments.
 
-    A simulation may then place by compiled loops, with the same result. A subclass that overrides
+    A simulation, which gives views no signals, may then place by compiled loops, with the same
+    result: with signals `place` may do more. A subclass that overrides
     `place` is not marked. If `place` does more under a setting, `Scheduler.places_at_random` has to
     say so.
     """
@@ -74,12 +75,16 @@ def draw_groups(view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         at, given = draw(view, job, group, len(job.unplaced_in(group)), rng)
         return claims_for(Room(view, job, group, at, given), given, rng)
 
-    return _place_each(view, job, place, rng)
+    return place_each(view, job, place, rng)
 
 
-def _place_each(
+def place_each(
     view: View, job: LeasedJob, place: Callable[[int], Claims], rng: np.random.Generator
 ) -> Claims:
+    """Return the claims of all groups; `place` returns those of one, which is given by its number.
+
+    It must return claims for all tasks of the group that find room on the view as it is then.
+    """
     groups = waiting_groups(job)
     if job.lacking > 1 and len(groups) > 1:
         packed = pack(view, job, rng)

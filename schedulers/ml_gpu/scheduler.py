@@ -3,7 +3,8 @@
 Goal     Keep gangs together, whole GPUs whole, and free GPUs of use to those who come later.
 Promise  A lone task with GPUs goes where it costs least future room; other tasks with whole GPUs,
          and gangs, come on the fewest machines, fractions to the fullest slots that take them;
-         tasks without GPUs stay off machines whose GPUs are free.
+         tasks without GPUs stay off machines whose GPUs are free. All take machines last that tasks
+         with constraints must have, gangs only where that takes no more machines.
 Source   Gandiva's packing of shared GPUs; fragmentation gradient descent (docs/papers/fgd.md);
          Omega (EuroSys 2013), section 5, specialised schedulers.
 """
@@ -25,6 +26,8 @@ from omega.placement.feasibility import Room
 from omega.placement.fragmentation import TypicalTasks, place_alone
 from omega.placement.gangs import on_fewest_machines
 from omega.placement.groups import place_groups, waiting_groups
+from omega.placement.scarcity import cheap_first, cheap_if_as_few, dear_last
+from omega.placement.scores import most_allocated
 from schedulers.ml_gpu.cluster import CONSOLIDATED
 
 SOLVERS: Final = frozenset({"highspy", "scipy"})
@@ -81,11 +84,17 @@ class MlGpuScheduler(Scheduler):
         return place_groups(view, job, _choose, rng)
 
 
+_PREFER: Final = dear_last(most_allocated)
+_GANG: Final = cheap_if_as_few(CONSOLIDATED)
+_WHOLE: Final = cheap_if_as_few(on_fewest_machines)
+_FRACTIONS: Final = cheap_first(best_fit_slots)
+
+
 def _choose(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
     if room.job.lacking > 1:
-        return CONSOLIDATED(room, wanted, rng)
+        return _GANG(room, wanted, rng)
     if not room.task_group.gpus:
-        return best_fit(room, wanted, rng)
+        return best_fit(room, wanted, rng, prefer=_PREFER)
     if room.task_group.gpu_slices < GPU_SLICES:
-        return best_fit_slots(room, wanted, rng)
-    return on_fewest_machines(room, wanted, rng)
+        return _FRACTIONS(room, wanted, rng)
+    return _WHOLE(room, wanted, rng)

@@ -19,7 +19,7 @@ from omega.cell.view import View
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import Score
 from omega.model.lanes import QueueOrder
-from omega.ordering.fair import dominant_shares, by_resource
+from omega.ordering.fair import by_resource, dominant_shares
 from omega.ordering.tenants import ROOT, TenantNodes, TenantTree
 from omega.reports.printable import short
 from omega.reports.wording import things

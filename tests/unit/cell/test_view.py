@@ -2,13 +2,14 @@
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from omega.cell.partition import part_of
 from omega.cell.signals import Signals
-from omega.cell.view import View
+from omega.cell.view import FOUND_MAX, View
 from omega.model.arrays import integers
 from omega.model.machines import Changes, MachineRows, MachineState
 from omega.model.resources import Kind
@@ -76,6 +77,23 @@ def test_machines_lie_in_as_many_parts_as_there_are_ages_of() -> None:
         view.signals = Signals(parts_read_s=np.zeros(parts))
 
         assert part_of(view.id, parts).tolist() == view.part.tolist()
+
+
+def test_what_depends_on_attributes_is_found_once() -> None:
+    view, found = a_view(a_cell(3)), []
+
+    def find_of(key: int) -> int:
+        found.append(key)
+        return 10 * key
+
+    for key in (1, 2, 1, 2):
+        assert 10 * key == view.by_attributes(key, partial(find_of, key))
+    assert [1, 2] == found
+
+    for key in range(3, 3 + FOUND_MAX):
+        view.by_attributes(key, partial(find_of, key))
+    assert 10 == view.by_attributes(1, partial(find_of, 1))
+    assert 2 == found.count(1), "only a few are kept"
 
 
 def test_a_view_leaves_its_snapshot_alone() -> None:

@@ -20,7 +20,7 @@ from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.framework.signal_tracker import MEMORY_S, SignalTracker
 from omega.model.arrays import integers
 from omega.model.claims import Claims
-from omega.model.jobs import LeasedJob
+from omega.model.jobs import Constraint, LeasedJob, Operator
 from omega.placement.groups import draw_groups
 from omega.sim.virtual_cell import VirtualCell
 from omega.store.memory.store import MemoryStore
@@ -30,6 +30,7 @@ from omega.testing.builders import a_cell, a_claim, a_job, a_spec, a_view
 from tests.unit.framework.loops import numbered_ids
 
 MACHINES = 40
+SSD = Constraint("disk", Operator.IN, ("ssd",))
 
 
 def judged(accepted: int, refused: int) -> Event:
@@ -112,6 +113,29 @@ class TestSignalTracker:
         self.clock.advance(MEMORY_S)
         self.signal_tracker(judged(4, 0))
         assert exp(-1) / (4 + 4 * exp(-1)) == pytest.approx(self.told(0).claim_conflict_fraction)
+
+    def told_of(self, *jobs: LeasedJob) -> dict[frozenset[Constraint], float]:
+        """The CPU that is asked for, by constraints."""
+        demand = self.signal_tracker.signals(self.view, jobs).demand
+        return dict(zip(demand.constraints, demand.amounts[:, 0].tolist(), strict=True))
+
+    def test_what_jobs_ask_for_is_told_by_their_constraints(self) -> None:
+        free, bound = a_job(2, job=1, waited_ms=0), a_job(job=2, waited_ms=5, constraints=(SSD,))
+
+        assert {} == self.told_of(free)
+        assert {frozenset(): 2_000, frozenset({SSD}): 1_000} == pytest.approx(
+            self.told_of(free, bound), rel=0.001
+        )
+
+    def test_a_job_is_counted_at_its_first_lease_however_often_it_is_tried(self) -> None:
+        free, bound = a_job(job=1, waited_ms=0), a_job(job=2, waited_ms=0, constraints=(SSD,))
+        again = a_job(9, job=3, constraints=(SSD,))
+        self.told_of(free, bound)
+        for _ in range(3):
+            self.told_of(free, bound)
+        told = self.told_of(again)
+
+        assert told[frozenset()] == pytest.approx(told[frozenset({SSD})], rel=0.001)
 
     def test_signals_stay_as_they_were(self) -> None:
         before = self.told(0)

@@ -7,12 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omega.cell.demand import NO_DEMAND
+from omega.cell.signals import NO_SIGNALS
 from omega.cell.view import View
 from omega.model.arrays import Amounts
 from omega.model.claims import Claims
-from omega.model.jobs import LeasedJob, TaskGroup
+from omega.model.jobs import Constraint, LeasedJob, Operator, TaskGroup
+from omega.model.machines import Catalogue, Machines, Snapshot
 from omega.model.resources import DEVICES, GPU_SLICES, Kind
-from omega.placement.feasibility import room
+from omega.placement.feasibility import matching, room
 from omega.placement.fragmentation import TypicalTasks, lost, place_alone, usable
 from omega.testing.builders import a_cell, a_group, a_job, a_spec, a_view
 from omega.testing.scheduler_contract import faults
@@ -105,6 +108,52 @@ def test_a_task_costs_what_it_takes_and_the_fragments_that_it_leaves(
             assert taken + gradient == pytest.approx(loss, abs=1e-6)
 
 
+@st.composite
+def bound(draw: st.DrawFn, asked: st.SearchStrategy[TaskGroup]) -> TaskGroup:
+    """A group that some models, or all, may run."""
+    models = draw(st.sampled_from([(), ("T4",), ("A100",), ("A100", "T4")]))
+    constraints = (Constraint("gpu_model", Operator.IN, models),) if models else ()
+    return replace(draw(asked), constraints=constraints)
+
+
+@examples(200)
+@given(views(), st.lists(bound(groups()), min_size=1, max_size=4), bound(groups()), st.data())
+def test_a_task_costs_what_those_lose_who_may_use_the_machine(
+    view: View, typical: list[TaskGroup], asked: TaskGroup, data: st.DataObject
+) -> None:
+    models = data.draw(st.lists(st.sampled_from(["T4", "A100", None]), min_size=4, max_size=4))
+    view = with_models(view, models[: len(view)])
+    its_room = room(view, a_job(spec=a_spec(groups=[asked])), 0)
+    found = lost(its_room, TypicalTasks.of(typical, popular=1))
+
+    for row, losses in zip(its_room.at.tolist(), found.tolist(), strict=True):
+        theirs = [
+            (group, share if matching(view, group)[row] else 0.0)
+            for group, share in shares(typical)
+        ]
+        best = min(losses)
+        slot = losses.index(best)
+        after = view.free[row] - asked.demand
+        fits = np.flatnonzero(after[DEVICES] >= asked.gpu_slices).tolist()
+        for chosen in [slot, *(other for other in fits if other != slot)][: asked.gpus]:
+            after[Kind.GPU_0 + chosen] -= asked.gpu_slices
+        before = usable_by(view.free[row], theirs)
+        assert before - usable_by(after, theirs) == pytest.approx(best, abs=1e-6)
+
+
+def usable_by(free: Amounts, shapes: list[tuple[TaskGroup, float]]) -> float:
+    """What of a machine's free GPUs tasks of these shapes can use, weighted by their shares."""
+    total = sum(share for _, share in shapes)
+    return float(total * free[DEVICES].sum() - fragments(free, shapes))
+
+
+def with_models(view: View, models: list[str | None]) -> View:
+    """Return the same view, of machines that have these GPU models."""
+    cell = Machines(view.names, view.capacity, {"gpu_model": models})
+    catalogue, codes = Catalogue().encode(cell)
+    return View(Snapshot(view.rows(), view.names, catalogue, codes, mark=0, generation=1))
+
+
 @examples(200)
 @given(views(), typical_groups, groups(), st.integers(0, 9))
 def test_a_task_goes_where_the_loss_is_nearly_the_least(
@@ -175,6 +224,32 @@ def test_chance_decides_between_equal_machines() -> None:
     }
 
     assert {1, 2, 3, 4} == chosen
+
+
+def test_who_may_run_anywhere_leaves_a_model_to_those_who_may_not() -> None:
+    """The T4 is fuller, and loses no more than the A100: by its price it is left alone."""
+    t4 = (Constraint("gpu_model", Operator.IN, ("T4",)),)
+    cell = a_cell(2, gpus=1, attributes={"gpu_model": ["T4", "A100"]})
+    view = a_view(cell, used={1: {"cpu_milli": 1_000, "gpu_0": 500}})
+    typical = a_typical(
+        a_group(4, gpus=1, gpu_slices=250), a_group(1, gpus=1, gpu_slices=250, constraints=t4)
+    )
+    job = a_job(1, gpus=1, gpu_slices=250)
+
+    assert [2] == placed(view, job, typical, nearly=1_000.0).machine.tolist()
+    untold = replace(typical, wanted=NO_DEMAND)
+    assert [1] == placed(view, job, untold, nearly=1_000.0).machine.tolist()
+    view.signals = NO_SIGNALS._replace(demand=typical.wanted)
+    assert [2] == placed(view, job, untold, nearly=1_000.0).machine.tolist()
+
+
+def test_a_shape_is_divided_among_those_who_ask_for_it() -> None:
+    t4 = (Constraint("gpu_model", Operator.IN, ("T4",)),)
+    typical = a_typical(a_group(2, gpus=1), a_group(1, gpus=1, constraints=t4), a_group(1, gpus=2))
+
+    assert [0.75, 0.25] == typical.share.tolist()
+    assert (frozenset(), frozenset(t4)) == typical.constraints
+    assert [[0.5, 0.25], [0.25, 0.0]] == typical.share_of.tolist()
 
 
 def test_without_room_there_are_no_claims() -> None:
