@@ -46,10 +46,10 @@ def test_both_stores_class_jobs_alike(
 
 
 def test_the_lanes_of_jobs_outlive_down_and_up(empty_database_url: str) -> None:
-    picky = Constraint("zone", Operator.IN, ("a", "b"))
+    picky = (Constraint("zone", Operator.IN, ("a", "b")), Constraint("ssd", Operator.EXISTS))
     specs = [
         a_spec(5, cpu_milli=7_000, minimum=5),
-        a_spec(memory_mib=2**20, constraints=(picky,)),
+        a_spec(memory_mib=2**20, constraints=picky),
         a_spec(groups=[a_group(3, gpus=1), a_group(2, disk_mib=2**30)]),
     ]
     classes = "SELECT lane_class FROM omega.job ORDER BY id"

@@ -7,6 +7,7 @@ import pytest
 
 from omega.cell.view import View
 from omega.clock import ManualClock
+from omega.framework.attention import WINDOW_S
 from omega.framework.effects import Call, Effects, Refresh
 from omega.framework.fair_queue import JOBS_LEASED_MIN, LEFT_TO_OTHERS_S, FairQueue
 from omega.framework.job_attempt import AttemptEnd, JobResult
@@ -171,6 +172,19 @@ def test_the_charge_for_what_was_not_placed_is_taken_back(bed: Bed) -> None:
 
     assert "a" == first.spec.tenant
     assert {"a": 1} == bed.lanes(1)
+
+
+def test_the_time_that_a_tenant_took_of_the_scheduler_counts_as_a_share(bed: Bed) -> None:
+    bed.use(b=8)
+    bed.wait(*some("a", 50, cpu_milli=0), *some("b", 50))
+    taken = bed.lease(8)
+    bed.clock.advance(WINDOW_S / 2)
+    bed.queue.note([attempted(job, AttemptEnd.DONE) for job in taken])
+
+    assert {"a"} == {job.spec.tenant for job in taken}
+    assert {"b"} == bed.lanes(1).keys()
+    bed.clock.advance(WINDOW_S)
+    assert {"a"} == bed.lanes(1).keys()
 
 
 @pytest.mark.parametrize(("order", "others"), [(QueueOrder.DRF, 0), (QueueOrder.CHOOSY, 8)])
