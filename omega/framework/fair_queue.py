@@ -57,6 +57,8 @@ class _Known:
 
     due_s: float
     """When it is to be read again."""
+    viewed_s: float
+    """When the view was read."""
     heads: Sequence[LaneHead]
     """Of this kind, and of others that have a fair order ..."""
     lanes: Lanes
@@ -176,6 +178,7 @@ class FairQueue:
         use = yield from self._read_use()
         summed_s = asked_s - use.age_ms / 1_000
         self._charges = {by: it for by, it in self._charges.items() if it.at_s >= summed_s}
+        viewed_s = self._clock.now()
         view = yield from refreshed()
         room, before = view.open_room(), self._room
         if before is None or view.generation != self._generation or _gained(before, room):
@@ -188,6 +191,7 @@ class FairQueue:
         now_s = self._clock.now()
         self._known = _Known(
             due_s=now_s + max(self._gap_ms / 1_000, READ_PAUSE_MIN * (now_s - began_s)),
+            viewed_s=viewed_s,
             heads=heads,
             lanes=_lanes(heads, nodes),
             nodes=nodes,
@@ -209,7 +213,8 @@ class FairQueue:
         scheduler is slow, or sees what cannot be seen from here.
         """
         if head.scheduler == self._kind:
-            return self._passed_over.jobs_max(self._whose(head.lane), head, wanted)
+            whose = self._whose(head.lane)
+            return self._passed_over.jobs_max(whose, head, wanted, known.viewed_s)
         key, now_s = (head.scheduler, head.lane), self._clock.now()
         if not known.has_room.get(key, False):
             self._others.pop(key, None)
