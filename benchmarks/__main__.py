@@ -11,6 +11,7 @@ from rich.text import Text
 
 from benchmarks import (
     alternates,
+    choosy,
     commit,
     conflicts,
     end_to_end,
@@ -61,6 +62,7 @@ BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
     "gavel_policies": gavel_policies.command,
     "gpu_rounds": gpu_rounds.command,
     "side_by_side": side_by_side.command,
+    "choosy": choosy.command,
     "swim": swim.command,
     "trace_preemptions": trace_preemptions.command,
     **paper.COMMANDS,
