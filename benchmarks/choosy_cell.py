@@ -23,6 +23,7 @@ from omega.events import Event, TransactionJudged, ignore
 from omega.framework.rng import rng_for
 from omega.model.arrays import Counts, Mask, Score
 from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup
+from omega.model.lanes import QueueOrder
 from omega.model.machines import Machines
 from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.ordering.cmmf import LaneDemands, fair_shares, pooled
@@ -92,9 +93,8 @@ class TenantCell:
     def __init__(self, play: Play, machines: Machines) -> None:
         self.play, self.machines = play, machines
         self.rng = rng_for(play.seed, "choosy")
-        settings = Settings.model_construct(
-            queue_order=play.order, share_gap_ms=max(1, round(play.gap_s * 1_000))
-        )
+        gap_ms = max(1, round(play.gap_s * 1_000))
+        settings = Settings.model_construct(share_gap_ms=gap_ms)
         self.cell = VirtualCell(machines, seed=play.seed, settings=settings)
         self.store = self.cell.store
         self.tenant_of: list[str] = [""]
@@ -102,7 +102,9 @@ class TenantCell:
         self.placed = 0
         """How many tasks have been placed."""
         for number in range(play.replicas):
-            self.cell.schedule(BatchScheduler(), str(number), sink=self._hear)
+            scheduler = BatchScheduler()
+            scheduler.queue_order = QueueOrder(play.order)
+            self.cell.schedule(scheduler, str(number), sink=self._hear)
         self.cell.live(VirtualNodes(ignore, speedup=1.0).life(Flag(), nothing_else))
 
     def job(
