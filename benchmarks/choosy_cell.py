@@ -37,6 +37,8 @@ TASK_MEMORY_MIB: Final = 1_024
 """So little that GPUs are the dominant resource on every machine, and run out first."""
 RAMP_S_MAX: Final = 20.0
 """Task times after which a newcomer that is still below its share is given up."""
+FEEDS_EVERY: Final = 4
+"""How many gaps are between two moments at which tenants submit jobs."""
 LABEL: Final = "newcomers"
 NEWCOMER: Final = "newcomer"
 
@@ -202,7 +204,7 @@ class _Comparison:
                     there[lane] += tasks
         if specs:
             self._tenants.submit([specs[at] for at in rng.permutation(len(specs))])
-        cell.at(cell.clock.now() + self._play.gap_s, self._feed)
+        cell.at(cell.clock.now() + FEEDS_EVERY * self._play.gap_s, self._feed)
 
     def _lanes(self, mix: Sequence[Constraints]) -> Counter[Constraints]:
         """Draw the constraints of a tenant's tasks; return how many tasks have which."""
