@@ -43,7 +43,7 @@ ORDERS: Final = {"by-tenant": (CHOOSY, FIFO), "by-job": (CHOOSY, DRF, FIFO)}
 PICKINESS: Final = {0.1: 6, 0.5: 2, 0.9: 2}
 """Pickiness of newcomers, and how many of them arrive; the less picky take less time."""
 MEASURES: Final = ("relative_mean", "rms_p90", "rms_mean", "used_mean", "smallest_over_fair")
-RUNS: Final = {"by-tenant": (4.0, 6.0), "by-job": (1.25, 2.25)}
+RUNS: Final = {"by-tenant": (4.0, 5.0), "by-job": (1.25, 2.25)}
 """When shares begin to count and when a run ends, in mean durations of a task. If each tenant has
 jobs for any machine, it has its share from the beginning."""
 
