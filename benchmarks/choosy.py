@@ -43,6 +43,8 @@ ORDERS: Final = {"by-tenant": (CHOOSY, FIFO), "by-job": (CHOOSY, DRF, FIFO)}
 PICKINESS: Final = {0.1: 6, 0.5: 2, 0.9: 2}
 """Pickiness of newcomers, and how many of them arrive; the less picky take less time."""
 MEASURES: Final = ("relative_mean", "rms_p90", "rms_mean", "used_mean", "smallest_over_fair")
+RAMP_GAP_MIN: Final = 0.2
+"""The gap of reads in runs with newcomers is the other runs', times their pickiness or this."""
 RUNS: Final = {"by-tenant": (4.0, 5.0), "by-job": (1.25, 2.25)}
 """When shares begin to count and when a run ends, in mean durations of a task. If each tenant has
 jobs for any machine, it has its share from the beginning."""
@@ -63,6 +65,7 @@ class Choosy:
     """Relative length of the runs that compare shares."""
     arrivals: int = 1
     """Relative number of newcomers."""
+    pickiness: tuple[float, ...] = tuple(PICKINESS)
     seeds: int = 3
     seed: int = 0
     workers: int = 1
@@ -118,12 +121,12 @@ class Choosy:
             RampPlay(
                 **base,
                 order=CHOOSY,
-                gap_s=self.gap_s * pickiness,
+                gap_s=self.gap_s * max(pickiness, RAMP_GAP_MIN),
                 pickiness=pickiness,
                 arrivals=self.arrivals * arrivals,
             )
             for pickiness, arrivals in PICKINESS.items()
-            if RAMP_UP in self.experiments
+            if RAMP_UP in self.experiments and pickiness in self.pickiness
         ]
         return of_shares + of_ramp
 
@@ -150,7 +153,7 @@ class Choosy:
             findings.finding,
             columns=panels,
             note=f"means of {self.seeds} seeds; T is the mean duration of a task,"
-            f" {self.task_s:g} s; shares are read every {self.gap_s:g} s",
+            f" {self.task_s:g} s; shares are read every {self.gap_s:g} s, or oftener for ramp-up",
         )
         for panel, experiment in zip(picture.panels[0], both, strict=False):
             constraints = CONSTRAINTS[experiment]
@@ -181,8 +184,9 @@ def _draw_ramp(panel: Any, rows: Sequence[Mapping[str, Any]]) -> None:  # noqa: 
         label="ln(1/(1-p))",
     )
     for row in rows:
-        panel.plot([row["pickiness"]] * len(row["took"]), row["took"], "x", color="#86c98f")
-    series(panel, 0, [(row["pickiness"], row["took_mean"]) for row in rows], "measured, mean")
+        panel.plot([row["pickiness"]] * len(row["took"]), row["took"], "x", color="#4aa3ff")
+    means = [row["took_mean"] for row in rows]
+    panel.plot([row["pickiness"] for row in rows], means, "o", color="#0b5cad", label="mean")
     panel.set_title("ramp-up of a newcomer", fontsize=10)
     panel.set_xlabel("pickiness p: machines needed / machines allowed")
     panel.set_ylabel("time to its share, T")
@@ -257,6 +261,9 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     arrivals: Annotated[
         int, typer.Option(min=1, max=1_000, metavar="N", help="N times as many newcomers.")
     ] = 1,
+    pickiness: Annotated[
+        str, typer.Option(metavar="P,...", help="Of newcomers: some of those by default.")
+    ] = ",".join(map(str, PICKINESS)),
     seeds: Annotated[int, typer.Option(min=1, max=100, metavar="N", help="Runs of each.")] = 3,
     seed: Seed = 0,
     workers: Workers = 1,
@@ -275,6 +282,9 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
         gap_s=gap,
         replicas=replicas,
         arrivals=arrivals,
+        pickiness=tuple(
+            map(float, words(pickiness, option="--pickiness", known=tuple(map(str, PICKINESS))))
+        ),
         seeds=seeds,
         seed=seed,
         workers=workers,

@@ -265,15 +265,18 @@ class Reference:
 
 
 def ramp_up(play: RampPlay) -> Mapping[str, Any]:
-    """Let newcomers arrive in a full cell; return how long each took to get its share.
+    """Let newcomers arrive in a full cell; return how long each took to get what it needs.
 
-    There are as many tenants as can be, at least two, so that the newcomer's share is the given
-    part of the machines that it may use. Its own tasks do not end before it has got its share.
+    It needs the given part of the machines that it may use, which are drawn at random. With so few
+    tenants that is less than its fair share, if it is not very picky: if it were just that, others
+    that have come to less by chance would be served before it in the end. Its own tasks do not end
+    before it has got what it needs.
     """
     gpus = play.site.gpus
-    tenants = max(2, round(1 / play.pickiness))
+    shares = max(2, round(1 / play.pickiness))
+    tenants = max(2, shares - 1)
     rng = rng_for(play.seed, "newcomers", str(play.pickiness))
-    allowed = _some_machines(gpus, gpus.sum() / tenants / play.pickiness, rng)
+    allowed = _some_machines(gpus, gpus.sum() / shares / play.pickiness, rng)
     cell = TenantCell(play, labelled(play.site.machines, LABEL, allowed.tolist()))
     wanted = int(play.pickiness * int(gpus[allowed].sum()) + 1e-9)
     others = [f"tenant-{number}" for number in range(1, tenants)]
