@@ -238,7 +238,7 @@ def _row(play: Play, runs: Sequence[Figures]) -> dict[str, Any]:
     }
 
 
-SMOKE: Final = Choosy(every=1, task_s=3.0, gap_s=0.3, look=0.2, length=0.5, seeds=1)
+SMOKE: Final = Choosy(every=1, task_s=2.0, gap_s=0.2, look=0.2, length=0.3, seeds=1)
 
 Folder = Annotated[Path | None, typer.Option(metavar="DIR", help="The folder of this trace.")]
 Few = Annotated[int, typer.Option(min=1, max=64, metavar="N")]

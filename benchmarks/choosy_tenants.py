@@ -24,7 +24,7 @@ Constraints = tuple[Constraint, ...]
 JOBS: Final = "jobs.csv"
 GPUS_MAX: Final = 1_024
 """The most GPUs that a job of the trace philly may ask for."""
-MADE_UP_MODELS: Final = (("A", 24, 8), ("B", 24, 2), ("C", 12, 2))
+MADE_UP_MODELS: Final = (("A", 8, 8), ("B", 8, 2), ("C", 4, 2))
 """Model, machines, and GPUs of a machine of the stand-in."""
 MADE_UP_MIX: Final = ((), (), (), (), ("B",), ("B",), ("C",), ("B", "C"))
 """The models that the jobs of the stand-in insist on, as often as they come here."""
