@@ -65,7 +65,8 @@ class Choosy:
     """Relative length of the runs that compare shares."""
     arrivals: int = 1
     """Relative number of newcomers."""
-    pickiness: tuple[float, ...] = tuple(PICKINESS)
+    pickiness: tuple[float, ...] = field(default=tuple(PICKINESS), repr=False)
+    """Which of PICKINESS to run; the rows have it."""
     seeds: int = 3
     seed: int = 0
     workers: int = 1
