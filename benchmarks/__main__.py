@@ -11,6 +11,7 @@ from rich.text import Text
 
 from benchmarks import (
     alternates,
+    choosy,
     commit,
     conflicts,
     end_to_end,
@@ -65,6 +66,7 @@ BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
     "gpu_rounds": gpu_rounds.command,
     "share_gap": share_gap.command,
     "side_by_side": side_by_side.command,
+    "choosy": choosy.command,
     "swim": swim.command,
     "trace_preemptions": trace_preemptions.command,
     **paper.COMMANDS,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.alternates import Alternates
+from benchmarks.choosy import Choosy
 from benchmarks.commit import Commit
 from benchmarks.conflicts import Conflicts
 from benchmarks.end_to_end import EndToEnd
@@ -52,6 +53,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     SimSpeed,
     ShareGap,
     SideBySide,
+    Choosy,
     Swim,
     GavelPolicies,
     GpuRounds,

@@ -60,6 +60,8 @@ class _Known:
 
     due_s: float
     """When it is to be read again."""
+    viewed_s: float
+    """When the view was read."""
     heads: Sequence[LaneHead]
     """Of the lanes of this kind, and of other kinds that have a fair order."""
     lanes: Lanes
@@ -202,6 +204,7 @@ class FairQueue:
         use = yield from self._read_use()
         summed_s = asked_s - use.age_ms / 1_000
         self._charges = {by: it for by, it in self._charges.items() if it.at_s >= summed_s}
+        viewed_s = self._clock.now()
         view = yield from refreshed()
         room, before = view.open_room(), self._room
         if before is None or view.generation != self._generation or _gained(before, room):
@@ -214,6 +217,7 @@ class FairQueue:
         now_s = self._clock.now()
         self._known = _Known(
             due_s=now_s + max(self._gap_ms / 1_000, READ_PAUSE_MIN * (now_s - began_s)),
+            viewed_s=viewed_s,
             heads=heads,
             lanes=_lanes(heads, nodes),
             tasks=integers([it.tasks * (it.scheduler == kind) for it in heads]),
@@ -237,7 +241,8 @@ class FairQueue:
         scheduler is slow, or sees what cannot be seen from here.
         """
         if head.scheduler == self._kind:
-            return self._passed_over.jobs_max(self._key_of(head.lane), head, wanted)
+            of = self._key_of(head.lane)
+            return self._passed_over.jobs_max(of, head, wanted, known.viewed_s)
         key, now_s = (head.scheduler, head.lane), self._clock.now()
         if not known.has_room.get(key, False):
             self._room_left.pop(key, None)

@@ -61,15 +61,17 @@ class PassedOver(Generic[_Key]):
         task = demand_left(job) // tasks
         known.needs.append((task, task * max(1, min(job.lacking, tasks))))
 
-    def jobs_max(self, key: _Key, head: LaneHead, wanted: int) -> int:
+    def jobs_max(self, key: _Key, head: LaneHead, wanted: int, viewed_s: float) -> int:
         """Return how many jobs of a lane, at most `wanted`, may find room, as far as is known.
 
-        It is one after a pause: if that finds none, others are not delayed for it.
+        It is one after a pause: if that finds none, others are not delayed for it. A pause counts
+        as over if it was when the view was read, at `viewed_s`. Room that has come free since then
+        would go to one job of each lane, although it is for those of the poorest tenant.
         """
         known = self._failures.get(key)
         if known is None:
             return wanted
-        if self._clock.now() >= known.until_s:
+        if viewed_s >= known.until_s:
             return min(1, wanted)
         whole = np.array(head.demand)
         task = whole // head.tasks

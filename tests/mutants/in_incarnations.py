@@ -26,7 +26,7 @@ MUTANTS = (
         "deltas-of-lost-commits",
         READING,
         "read_changes",
-        "PERFORM needs_incarnation();",
+        "ELSIF NOT ${incarnation_is_known} THEN «PERFORM needs_incarnation();»",
         "NULL;",
         "After a promotion, views keep what was lost until a process begins an incarnation.",
     ),

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from omega.config import Settings
@@ -45,13 +46,17 @@ class FairCell:
         replicas: int = 2,
         seed: int = 7,
         decision_time: DecisionTime = NO_DECISION_TIME,
+        in_b: int = 1,
+        cores: int = CORES,
+        share_gap_ms: int = 50,
         **amounts: int,
     ) -> None:
         """`amounts` are what each machine has besides its cores."""
         self.decision_time = decision_time
-        zones = {"zone": ["b"] + ["a"] * (MACHINES - 1)}
-        machines = a_cell(MACHINES, cpu_milli=CORES * 1_000, attributes=zones, **amounts)
-        self.cell = VirtualCell(machines, seed=seed)
+        zones = {"zone": ["b"] * in_b + ["a"] * (MACHINES - in_b)}
+        machines = a_cell(MACHINES, cpu_milli=cores * 1_000, attributes=zones, **amounts)
+        settings = Settings.model_construct(share_gap_ms=share_gap_ms)
+        self.cell = VirtualCell(machines, seed=seed, settings=settings)
         self.store = self.cell.store
         self.cell.live(
             VirtualNodes(lambda _: None, speedup=1.0).life(threading.Event(), nothing_else)
@@ -74,9 +79,13 @@ class FairCell:
 
     def cores(self) -> Counter[str]:
         """Return how many cores each tenant uses."""
-        live = self.store.allocations()
-        tenants = [job.tenant for id_ in live.job.tolist() if (job := self.store.job(id_))]
-        return Counter(tenants)
+        return Counter(self.tenant(job) for job in self.store.allocations().job.tolist())
+
+    def tenant(self, job: int) -> str:
+        """Return whose job it is."""
+        found = self.store.job(job)
+        assert found is not None
+        return found.tenant
 
     def begun(self, jobs: Sequence[int]) -> int:
         """Return how many of these jobs have all their tasks placed, or over."""
@@ -156,6 +165,27 @@ def test_jobs_that_few_machines_take_do_not_hold_up_others_in_choosy() -> None:
 
     assert {"a": 20, "b": 20} == pytest.approx(dict(cores[QueueOrder.CHOOSY]), abs=2)
     assert cores[QueueOrder.DRF]["a"] < cores[QueueOrder.DRF]["b"]
+
+
+@pytest.mark.parametrize("order", FAIR)
+@pytest.mark.parametrize("share_gap_ms", [50, 500, 1_000])
+def test_a_poorer_tenant_gets_all_room_that_it_may_use(
+    order: QueueOrder, share_gap_ms: int
+) -> None:
+    cell = FairCell(order, replicas=1, in_b=5, cores=40, share_gap_ms=share_gap_ms)
+    lasts_ms = np.random.default_rng(1).integers(1_000, 20_000, size=1_500).tolist()
+    cell.run(
+        [a_spec(tenant="a", cpu_milli=1_000, duration_ms=each) for each in lasts_ms], seconds=2
+    )
+    picky = a_spec(tenant="late", cpu_milli=1_000, constraints=IN_ZONE_B, duration_ms=10**9)
+    arrived_ms = cell.store.now_ms()
+    cell.run([picky] * 150, seconds=0)
+    while cell.cores()["late"] < 100:
+        cell.run(seconds=1)
+    live = cell.store.allocations()
+    late = live.started_ms > arrived_ms + share_gap_ms
+
+    assert {"late"} == {cell.tenant(job) for job in live.job[late & (live.machine <= 5)].tolist()}
 
 
 @pytest.mark.parametrize("order", FAIR)

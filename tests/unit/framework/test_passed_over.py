@@ -34,25 +34,29 @@ def passed_over(clock: ManualClock) -> PassedOver[str]:
 def test_jobs_that_need_as_much_are_passed_over(passed_over: PassedOver[str]) -> None:
     passed_over.note("a", leased(a_spec(3, cpu_milli=2_000)))
     heads = {cpu: a_head(a_spec(cpu_milli=cpu)) for cpu in (1_999, 2_000, 2_001)}
-    allowed = {cpu: passed_over.jobs_max("a", head, WANTED) for cpu, head in heads.items()}
+    allowed = {cpu: passed_over.jobs_max("a", head, WANTED, 0.0) for cpu, head in heads.items()}
 
     assert {1_999: WANTED, 2_000: 0, 2_001: 0} == allowed
-    assert WANTED == passed_over.jobs_max("b", heads[2_000], WANTED)
+    assert WANTED == passed_over.jobs_max("b", heads[2_000], WANTED, 0.0)
 
 
 def test_a_job_that_needs_less_of_one_resource_may_go(passed_over: PassedOver[str]) -> None:
     passed_over.note("a", leased(a_spec(cpu_milli=2_000, memory_mib=10)))
 
-    assert 0 == passed_over.jobs_max("a", a_head(a_spec(cpu_milli=2_000, memory_mib=10)), WANTED)
+    assert 0 == passed_over.jobs_max(
+        "a", a_head(a_spec(cpu_milli=2_000, memory_mib=10)), WANTED, 0.0
+    )
     slim = a_head(a_spec(cpu_milli=9_000, memory_mib=9))
-    assert WANTED == passed_over.jobs_max("a", slim, WANTED)
+    assert WANTED == passed_over.jobs_max("a", slim, WANTED, 0.0)
 
 
 def test_a_gang_does_not_hold_up_what_is_smaller_as_a_whole(
     passed_over: PassedOver[str],
 ) -> None:
     passed_over.note("a", leased(a_spec(10, minimum=10)))
-    tasks = {tasks: passed_over.jobs_max("a", a_head(a_spec(tasks)), WANTED) for tasks in (9, 10)}
+    tasks = {
+        tasks: passed_over.jobs_max("a", a_head(a_spec(tasks)), WANTED, 0.0) for tasks in (9, 10)
+    }
 
     assert {9: WANTED, 10: 0} == tasks
 
@@ -64,25 +68,35 @@ def test_one_is_tried_after_pauses_that_double(
     for _ in range(9):
         passed_over.note("a", leased(spec))
         began = clock.now()
-        while not passed_over.jobs_max("a", a_head(spec), WANTED):
+        while not passed_over.jobs_max("a", a_head(spec), WANTED, clock.now()):
             clock.advance(PAUSE_S / 8)
             assert clock.now() - began < 2 * PAUSE_S_MAX, "it is passed over for good"
-        assert 1 == passed_over.jobs_max("a", a_head(spec), WANTED)
+        assert 1 == passed_over.jobs_max("a", a_head(spec), WANTED, clock.now())
         pauses.append(clock.now() - began)
 
     longest = [PAUSE_S * 2**n for n in range(7)] + [PAUSE_S_MAX] * 2
     assert longest == pytest.approx(pauses, abs=PAUSE_S / 4)
 
 
+def test_a_pause_that_ended_after_the_view_was_read_is_not_over(
+    passed_over: PassedOver[str], clock: ManualClock
+) -> None:
+    passed_over.note("a", leased(a_spec()))
+    clock.advance(2 * PAUSE_S)
+
+    assert 0 == passed_over.jobs_max("a", a_head(a_spec()), WANTED, PAUSE_S / 2)
+    assert 1 == passed_over.jobs_max("a", a_head(a_spec()), WANTED, PAUSE_S)
+
+
 def test_a_gain_of_room_lets_all_go(passed_over: PassedOver[str]) -> None:
     passed_over.note("a", leased(a_spec()))
     passed_over.clear()
 
-    assert WANTED == passed_over.jobs_max("a", a_head(a_spec()), WANTED)
+    assert WANTED == passed_over.jobs_max("a", a_head(a_spec()), WANTED, 0.0)
 
 
 def test_after_very_many_sizes_every_head_is_passed_over(passed_over: PassedOver[str]) -> None:
     for cpu in range(SIZES_MAX):
         passed_over.note("a", leased(a_spec(cpu_milli=1_000 - cpu)))
 
-    assert 0 == passed_over.jobs_max("a", a_head(a_spec(cpu_milli=1)), WANTED)
+    assert 0 == passed_over.jobs_max("a", a_head(a_spec(cpu_milli=1)), WANTED, 0.0)
