@@ -59,6 +59,12 @@ class Limits:
     phases_per_job_max: int = 2
     activities_max: int = 1_000_000
     """Activities of one phase of an elastic job."""
+    stages_per_pipeline_max: int = 64
+    stage_units_max: int = 10**12
+    """The size of the input of a stage."""
+    token_rate_max: int = 1_000_000
+    """Tokens of one template in one interval."""
+    pipelines_per_submission_max: int = 1_000
     wire_bytes_max: int = 128 * 2**10
     """One job in the wire form, as JSON."""
     submission_bytes_max: int = 64 * 2**20
@@ -140,6 +146,8 @@ class Limits:
         assert self.amount_max * self.tasks_per_job_max < 2**63
         # The time that workers take for all activities of a job, in milliseconds, fits 64 bits.
         assert self.phases_per_job_max * self.activities_max * self.duration_ms_max < 2**63
+        # The jobs of all pipelines that one call reads or makes are no more than one submission's.
+        assert self.stages_per_pipeline_max <= self.jobs_per_submission_max
         # Streams leave connections for requests.
         assert self.web_streams_max < self.web_connections_max
         # A file with as many jobs as one submission may hold leaves each fifty keys and values.

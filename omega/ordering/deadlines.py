@@ -128,7 +128,7 @@ class SourceTokens:
         """
         interval = now_ms // self.interval_ms
         taken = self.taken if interval == self.interval else 0
-        if taken == self.rate:
+        if taken >= self.rate:
             return LAST, self
         stamp_ms = (interval * self.rate + taken) * self.interval_ms // self.rate
         return stamp_ms, replace(self, interval=interval, taken=taken + 1)
