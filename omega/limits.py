@@ -146,8 +146,6 @@ class Limits:
         assert self.amount_max * self.tasks_per_job_max < 2**63
         # The time that workers take for all activities of a job, in milliseconds, fits 64 bits.
         assert self.phases_per_job_max * self.activities_max * self.duration_ms_max < 2**63
-        # The jobs of all pipelines that one call reads or makes are no more than one submission's.
-        assert self.stages_per_pipeline_max <= self.jobs_per_submission_max
         # Streams leave connections for requests.
         assert self.web_streams_max < self.web_connections_max
         # A file with as many jobs as one submission may hold leaves each fifty keys and values.
