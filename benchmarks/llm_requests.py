@@ -20,7 +20,6 @@ from omega.errors import BadInput
 from omega.model.arrays import Score, integers
 
 FIELDS: Final = ("arrival_s", "context_tokens", "generated_tokens")
-SERVICES: Final = ("code", "conv")
 TOKENS_MAX: Final = 10**7
 SECONDS_MAX: Final = 1e7
 

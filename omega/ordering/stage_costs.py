@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from omega.limits import LIMITS
-from omega.ordering.deadlines import PipelineGraph
+from omega.model.pipeline_graph import PipelineGraph
 
 OLD_PARTS: Final = 7
 """Of eight parts of a moving average, those of the average before; the last part is new."""

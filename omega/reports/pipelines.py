@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from omega.ordering.deadlines import DeadlinePolicy, PipelineGraph, Stage, stage_keys
+from omega.model.pipeline_graph import PipelineGraph, Stage
+from omega.ordering.deadlines import DeadlinePolicy, stage_keys
 from omega.ordering.stage_costs import stage_costs_ms
 from omega.store.pipelines import PipelineReader, PipelineStatus, StageEnd, StageStatus
 

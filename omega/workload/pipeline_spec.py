@@ -14,8 +14,8 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from omega.errors import BadInput
 from omega.limits import INT4_MAX, LIMITS
+from omega.model.pipeline_graph import PipelineGraph, Stage
 from omega.model.pipelines import PipelineSpec, PipelineStage, TokenRate
-from omega.ordering.deadlines import PipelineGraph, Stage
 from omega.workload.quantities import duration_ms, shown
 from omega.workload.spec import PARTS, GroupSpec, content_of, job_of, rejected, values_in
 from omega.workload.spec_parts import Name, Part, at_most

@@ -11,14 +11,9 @@ from hypothesis import strategies as st
 from omega.errors import NotAllowed
 from omega.limits import LIMITS
 from omega.model.arrays import integers
+from omega.model.pipeline_graph import PipelineGraph, Stage
 from omega.model.pipelines import PipelineSpec
-from omega.ordering.deadlines import (
-    DeadlinePolicy,
-    PipelineGraph,
-    SourceTokens,
-    Stage,
-    stage_keys,
-)
+from omega.ordering.deadlines import DeadlinePolicy, SourceTokens, stage_keys
 from omega.ordering.stage_costs import learnt_micros, stage_costs_ms
 from omega.store.postgres.assignment import assign_machines
 from omega.store.postgres.history import prune

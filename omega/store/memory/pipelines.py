@@ -12,15 +12,9 @@ from omega.errors import BadInput
 from omega.lifecycle.states import FINAL, State
 from omega.limits import LIMITS
 from omega.model.lanes import QueueOrder
+from omega.model.pipeline_graph import PipelineGraph, Stage
 from omega.model.pipelines import PipelineSpec
-from omega.ordering.deadlines import (
-    LAST,
-    DeadlinePolicy,
-    PipelineGraph,
-    SourceTokens,
-    Stage,
-    stage_keys,
-)
+from omega.ordering.deadlines import LAST, DeadlinePolicy, SourceTokens, stage_keys
 from omega.ordering.stage_costs import learnt_micros, stage_costs_ms
 from omega.store.memory.job_records import JobRecord
 from omega.store.memory.jobs import MemoryJobs, milliseconds

@@ -3,7 +3,7 @@
 import pytest
 
 from omega.limits import LIMITS
-from omega.ordering.deadlines import PipelineGraph, Stage
+from omega.model.pipeline_graph import PipelineGraph, Stage
 from omega.ordering.stage_costs import MICROS_MAX, learnt_micros, stage_costs_ms
 
 DIAMOND = PipelineGraph(
