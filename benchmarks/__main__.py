@@ -11,6 +11,7 @@ from rich.text import Text
 
 from benchmarks import (
     alternates,
+    cameo,
     choosy,
     commit,
     conflicts,
@@ -50,6 +51,7 @@ BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
     "sync": sync.command,
     "turns": turns.command,
     "parsync": parsync.command,
+    "cameo": cameo.command,
     "placement": placement.command,
     "fragmentation": fragmentation.command,
     "conflicts": conflicts.command,

@@ -123,7 +123,15 @@ class Settings(BaseSettings):
     """How often an idle scheduler looks for jobs."""
     jobs_per_lease_max: PositiveInt = 64
     """How many jobs one scheduler leases at a time."""
-    queue_order: Literal["fifo", "drf", "choosy"] = "fifo"
+    queue_order: Literal[
+        "fifo",
+        "drf",
+        "choosy",
+        "deadline",
+        "deadline-edf",
+        "deadline-sjf",
+        "deadline-tokens",
+    ] = "fifo"
     """Which jobs of the whole queue are leased next, by schedulers that are not told otherwise."""
     share_gap_ms: Milliseconds = 50
     """How often a scheduler with a fair order reads lanes and the view, and how old the sum of what

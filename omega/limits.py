@@ -61,6 +61,12 @@ class Limits:
     phases_per_job_max: int = 2
     activities_max: int = 1_000_000
     """Activities of one phase of an elastic job."""
+    stages_per_pipeline_max: int = 64
+    stage_units_max: int = 10**12
+    """The size of the input of a stage."""
+    token_rate_max: int = 1_000_000
+    """Tokens of one template in one interval."""
+    pipelines_per_submission_max: int = 1_000
     wire_bytes_max: int = 128 * 2**10
     """One job in the wire form, as JSON."""
     submission_bytes_max: int = 64 * 2**20

@@ -51,6 +51,9 @@ VERBS: Final = {
     "hold": Verb("job.hold", "Keep jobs from being placed until they are released."),
     "release": Verb("job.release", "Put held jobs back into the queue."),
     "requeue": Verb("job.requeue", "Have jobs that wait tried as soon as possible."),
+    "pipeline": Verb(
+        "pipeline.commands", "Submit stages that wait for each other, and see what is late."
+    ),
     "quota": Verb(
         "quota.commands", "Limit what tenants and kinds of schedulers hold, and see what is left."
     ),

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from omega.cell.open_room import OpenRoom
 from omega.events import JobParked, JobsLeased, JobsRecalled, Sink
+from omega.framework.deadline_queue import DeadlineQueue
 from omega.framework.effects import Effects, called
 from omega.framework.fair_queue import FairQueue
 from omega.framework.job_attempt import JobResult
@@ -68,8 +69,9 @@ class Leasing:
         sink: Sink,
         waker: Waker,
         fair: FairQueue | None = None,
+        deadlines: DeadlineQueue | None = None,
     ) -> None:
-        """Without `fair`, jobs are leased by precedence, then age."""
+        """Without `fair` and `deadlines`, jobs are leased by precedence, then age."""
         self.leases = Leases()
         self.kind = kind
         self.holder = holder
@@ -77,6 +79,7 @@ class Leasing:
         self._sink = sink
         self._waker = waker
         self._fair = fair
+        self._deadlines = deadlines
 
     def lease(self, jobs_max: int) -> Effects[Sequence[LeasedJob]]:
         """Lease up to `jobs_max` jobs: the next ones of the order, in this order."""
@@ -84,6 +87,10 @@ class Leasing:
         if self._fair is not None:
             lanes = yield from self._fair.lanes(jobs_max)
             if not lanes:
+                return []
+        if self._deadlines is not None:
+            jobs_max = yield from self._deadlines.jobs_max(jobs_max)
+            if not jobs_max:
                 return []
         jobs: Sequence[LeasedJob] = yield from called(
             "lease",
@@ -93,8 +100,11 @@ class Leasing:
                 jobs_max=jobs_max,
                 lease_ms=self.lease_ms,
                 lanes=lanes,
+                by_key=self._deadlines is not None,
             ),
         )
+        if self._deadlines is not None:
+            self._deadlines.took(jobs)
         if self._fair is not None and lanes is not None:
             jobs = self._fair.took(lanes, jobs)
         if jobs:

@@ -23,6 +23,7 @@ from omega.errors import BadInput
 from omega.events import JobsRescued, MachinesExpired, ProcessReported, Sink, fan_out
 from omega.framework.attempt import PlanningContext
 from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
+from omega.framework.deadline_queue import DeadlineQueue
 from omega.framework.disposition import Dispose, disposition
 from omega.framework.effects import Effects, Wait, called, refreshed
 from omega.framework.elastic_planner import ElasticPlanner
@@ -107,6 +108,11 @@ class Process:
                 self.settings.share_gap_ms,
                 evicts=self._preempts,
             )
+        self._deadlines: DeadlineQueue | None = None
+        if self._order.is_by_key and not leases_all:
+            self._deadlines = DeadlineQueue(
+                self.clock, self.settings.share_gap_ms, evicts=self._preempts
+            )
         self._waker = Waker(
             kind,
             self.emit,
@@ -116,7 +122,13 @@ class Process:
             self._fair,
         )
         self._leasing = Leasing(
-            kind, name, self.settings.lease_ms, self.emit, self._waker, self._fair
+            kind,
+            name,
+            self.settings.lease_ms,
+            self.emit,
+            self._waker,
+            self._fair,
+            self._deadlines,
         )
         self._planner = self._make_planner()
         # At random within the interval, so that replicas do not all ask at once.
@@ -204,18 +216,20 @@ class Process:
             preempts=self._preempts,
             driver_places=self.driver_places,
             signals=self.signal_tracker.signals if self.housekeeps else None,
-            keeps_order=self._fair is not None,
+            keeps_order=self._fair is not None or self._deadlines is not None,
         )
         meter = AttemptMeter(self.clock, self.emit) if self.housekeeps else NoAttemptMeter()
         leasing, settings = self._leasing, self.settings
         if self.scheduler.rounds is not None:
             return RoundPlanner(context, self.scheduler.rounds, leasing, meter, settings, self.emit)
-        if self._fair is not None:
-            # A fair order compares only pending jobs, so jobs without room must not be parked: that
+        if self._fair is not None or self._deadlines is not None:
+            # These orders compare only pending jobs, so jobs without room must not be parked: that
             # is what `losers_first` says. FairQueue passes over their lane or tenant, so that they
-            # are not tried all the time.
+            # are not tried all the time, and DeadlineQueue leases none while there is no room.
             settings = settings.model_copy(update={"losers_first": True})
         dispose = self.dispose or partial(disposition, settings=settings, rng=self.rng)
+        if self._deadlines is not None:
+            dispose = self._deadlines.disposed(dispose)
         jobs = JobPlanner(
             context, leasing, meter, self.clock, settings, self.rng, self._between, dispose
         )

@@ -42,11 +42,24 @@ class QueueOrder(Enum):
     CHOOSY = "choosy"
     """The same, but if a job finds no room, only its lane is passed over: jobs that few machines
     take do not hold up others of their tenant."""
+    DEADLINE = "deadline"
+    """The highest precedence, then the earliest start deadline: the least laxity."""
+    EDF = "deadline-edf"
+    """The same by the time by which a stage is to have ended."""
+    SJF = "deadline-sjf"
+    """The same by how long a stage takes: the shortest first."""
+    TOKENS = "deadline-tokens"
+    """The same by the stamps of pipelines' tokens."""
 
     @property
     def is_fair(self) -> bool:
         """Whether it compares the shares of tenants."""
-        return self is not QueueOrder.FIFO
+        return self in (QueueOrder.DRF, QueueOrder.CHOOSY)
+
+    @property
+    def is_by_key(self) -> bool:
+        """Whether jobs have keys, of which the smallest comes first."""
+        return self.value.startswith("deadline")
 
 
 @dataclass(frozen=True, order=True)

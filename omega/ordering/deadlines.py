@@ -3,19 +3,17 @@
 Goal     Keep the targets of pipelines whose work is urgent, while others have time.
 Promise  A key is a number; the pending stage with the smallest key is meant to go next, of equal
          ones that with the lowest id. All keys of one policy are comparable: those of LLF, EDF and
-         TOKENS are times, those of SJF durations. A critical path is the longest of all paths
-         below a stage, not their sum. A PipelineGraph has no cycle and no unknown stage. Nothing
-         here reads a clock: costs and times are integers, in milliseconds.
+         TOKENS are times, those of SJF durations. Nothing here reads a clock: costs and times are
+         integers, in milliseconds.
 Source   Xu et al., Cameo (NSDI 2021), for messages of streams; here for stages of seconds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from omega.errors import BadInput, did_you_mean, shortened
-from omega.ordering.acyclic import topological_order
+from omega.model.pipeline_graph import PipelineGraph
 
 LAST: Final = 2**63 - 1
 """The key of what has no token: after all others. The largest number that a `bigint` holds."""
@@ -28,50 +26,6 @@ class DeadlinePolicy(Enum):
     EDF = "edf"  # earliest deadline: the latest end that keeps the target
     SJF = "sjf"  # shortest job: the stage's own cost
     TOKENS = "tokens"  # the stamp of its pipeline's token
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A step of a pipeline; it can start when all stages that it comes after have ended."""
-
-    name: str
-    after: tuple[str, ...] = ()
-
-
-class PipelineGraph:
-    """The stages of a pipeline."""
-
-    def __init__(self, stages: Sequence[Stage]) -> None:
-        """Raise BadInput for a name that is there twice, an unknown stage, and a cycle."""
-        after: dict[str, tuple[str, ...]] = {}
-        for stage in stages:
-            if stage.name in after:
-                raise BadInput(f"stage {_quoted(stage.name)} is there twice", field="name")
-            after[stage.name] = stage.after
-        for name, others in after.items():
-            for other in others:
-                if other not in after:
-                    raise BadInput(
-                        f"stage {_quoted(name)} comes after {_quoted(other)}, which is no stage of"
-                        f" its pipeline{did_you_mean(other, after)}",
-                        field="after",
-                    )
-        self.order: tuple[str, ...] = topological_order(
-            after,
-            field="after",
-            itself="stage {} comes after itself",
-            by_others="stage {} comes after itself",
-        )
-        """The names, each after all that it comes after."""
-        self._after = after
-
-    def below_ms(self, cost_ms: Mapping[str, int]) -> dict[str, int]:
-        """Return for each stage the critical path below it: the longest, without its own cost."""
-        below = dict.fromkeys(self.order, 0)
-        for name in reversed(self.order):
-            for parent in self._after[name]:
-                below[parent] = max(below[parent], cost_ms[name] + below[name])
-        return below
 
 
 def stage_keys(
@@ -128,11 +82,7 @@ class SourceTokens:
         """
         interval = now_ms // self.interval_ms
         taken = self.taken if interval == self.interval else 0
-        if taken == self.rate:
+        if taken >= self.rate:
             return LAST, self
         stamp_ms = (interval * self.rate + taken) * self.interval_ms // self.rate
         return stamp_ms, replace(self, interval=interval, taken=taken + 1)
-
-
-def _quoted(name: str) -> str:
-    return repr(shortened(name))

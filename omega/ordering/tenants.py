@@ -17,8 +17,8 @@ import numpy as np
 
 from omega.errors import BadInput, did_you_mean, shortened
 from omega.limits import LIMITS
+from omega.model.acyclic import topological_order
 from omega.model.arrays import Amounts, Counts, Index, freeze, integers
-from omega.ordering.acyclic import topological_order
 
 Path = tuple[str, ...]
 """The names from a tenant without a parent down to one tenant."""

@@ -81,10 +81,12 @@ class Queue:
         jobs_max: int,
         lease_ms: int,
         lanes: Mapping[Lane, int] | None = None,
+        by_key: bool = False,
     ) -> Sequence[LeasedJob]:
         """Lease the job at the head, if there is one, and add up how long it has waited."""
         del scheduler, holder, jobs_max, lease_ms  # such leases do not expire
         assert lanes is None, "the queues of the paper's experiments have one order"
+        assert not by_key
         if not self._jobs:
             return ()
         assert self.leased is None

@@ -70,10 +70,12 @@ class JobLeases(Protocol):
         jobs_max: int,
         lease_ms: int,
         lanes: Mapping[Lane, int] | None = None,
+        by_key: bool = False,
     ) -> list[LeasedJob]:
         """Lease up to `jobs_max` pending jobs of a kind, highest precedence first, then oldest.
 
-        With `lanes`, at most so many of each of these are leased, and no others. A job has one
+        With `by_key`, jobs of one precedence are leased by their keys, the smallest first. With
+        `lanes`, at most so many of each of these are leased, and no others. A job has one
         lease at a time. It expires after `lease_ms` on the store's clock.
         """
         ...

@@ -29,6 +29,7 @@ from omega.store.holdings import Holdings, IdleJob
 from omega.store.inquiries import LineReader
 from omega.store.lanes import LaneStore, TenantReader
 from omega.store.leases import JobLeases
+from omega.store.pipelines import PipelineReader, PipelineStore
 from omega.store.planned import PlannedJob, PlannedOutcome
 from omega.store.rounds import RoundReader, RoundStore
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
@@ -265,7 +266,7 @@ class JobReader(
         ...
 
 
-class SubmitterStore(JobReader, WaitingJobStore, Protocol):
+class SubmitterStore(JobReader, WaitingJobStore, PipelineStore, Protocol):
     """The calls of a user with jobs; the role omega_submitter."""
 
     def submit(self, specs: Sequence[JobSpec]) -> list[int]:
@@ -285,6 +286,7 @@ class ReaderStore(
     StoryReader,
     CellWatching,
     TenantReader,
+    PipelineReader,
     Protocol,
 ):
     """Reads that show and check a cell; the role omega_reader."""

@@ -38,6 +38,7 @@ from omega.testing.machine_lease_contract import (
 )
 from omega.testing.moving_contract import MovingContract
 from omega.testing.occupant_contract import OccupantContract
+from omega.testing.pipeline_contract import KeyContract, PipelineContract, StageEndContract
 from omega.testing.planned_contract import PlannedContract
 from omega.testing.progress_contract import ProgressContract
 from omega.testing.queue_contract import QueueContract
@@ -71,6 +72,9 @@ class StoreContract(
     QuotaContract,
     QuotaReturnContract,
     QueueContract,
+    PipelineContract,
+    StageEndContract,
+    KeyContract,
     LeaseContract,
     RoundContract,
     RecallContract,

@@ -31,9 +31,10 @@ from omega.store.turns import NoTurn, TurnGrant, TurnRequest
 from omega.store.usage import Usage, UsageBy
 from omega.testing.pass_through_inquiries import InquiriesPassThrough
 from omega.testing.pass_through_lanes import LanesPassThrough
+from omega.testing.pass_through_pipelines import PipelinesPassThrough
 
 
-class PassThrough(InquiriesPassThrough, LanesPassThrough):
+class PassThrough(InquiriesPassThrough, LanesPassThrough, PipelinesPassThrough):
     """A store that passes every call to another store."""
 
     def add_machines(self, machines: Machines) -> Ids:

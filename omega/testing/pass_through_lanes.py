@@ -66,8 +66,14 @@ class LanesPassThrough:
         jobs_max: int,
         lease_ms: int,
         lanes: Mapping[Lane, int] | None = None,
+        by_key: bool = False,
     ) -> list[LeasedJob]:
         """Pass on."""
         return self._store.lease(
-            scheduler, holder=holder, jobs_max=jobs_max, lease_ms=lease_ms, lanes=lanes
+            scheduler,
+            holder=holder,
+            jobs_max=jobs_max,
+            lease_ms=lease_ms,
+            lanes=lanes,
+            by_key=by_key,
         )

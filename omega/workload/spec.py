@@ -158,6 +158,11 @@ PARTS: Mapping[str, type[Part]] = {
 
 def read_specs(path: Path) -> list[JobSpec]:
     """Return the jobs of a YAML file. Raises BadInput."""
+    return parse_specs(content_of(path), str(path))
+
+
+def content_of(path: Path) -> bytes:
+    """Return what is in a file. Raises BadInput if that cannot be read or is too long."""
     try:
         with path.open("rb") as file:
             content = file.read(LIMITS.file_bytes_max + 1)
@@ -166,18 +171,12 @@ def read_specs(path: Path) -> list[JobSpec]:
         raise BadInput(f"it cannot be read: {said}", file=str(path)) from None
     if len(content) > LIMITS.file_bytes_max:
         raise BadInput(f"it is longer than {LIMITS.file_bytes_max:,} bytes", file=str(path))
-    return parse_specs(content, str(path))
+    return content
 
 
 def parse_specs(text: str | bytes, file: str) -> list[JobSpec]:
     """Return the jobs of a YAML text; `file` is its name in errors. Raises BadInput."""
-    if isinstance(text, bytes):
-        text = _decoded(text, file)
-    found = [
-        (document, value, root)
-        for document in documents(text, file)
-        for root, value in _jobs_in(document)
-    ]
+    found = values_in(text, file)
     if not found:
         raise BadInput("there is no job in it", file=file)
     if len(found) > LIMITS.jobs_per_submission_max:
@@ -188,7 +187,18 @@ def parse_specs(text: str | bytes, file: str) -> list[JobSpec]:
             " is as many as one submission takes; split it",
             root=len(root),
         )
-    return [_job(document, value, root) for document, value, root in found]
+    return [job_of(document, value, root) for document, value, root in found]
+
+
+def values_in(text: str | bytes, file: str) -> list[tuple[Document, object, Steps]]:
+    """Return the values of all documents of a YAML text, or of their lists, and their places."""
+    if isinstance(text, bytes):
+        text = _decoded(text, file)
+    return [
+        (document, value, root)
+        for document in documents(text, file)
+        for root, value in _jobs_in(document)
+    ]
 
 
 def _decoded(content: bytes, file: str) -> str:
@@ -206,23 +216,40 @@ def _jobs_in(document: Document) -> Iterator[tuple[Steps, object]]:
         yield (), document.value
 
 
-def _job(document: Document, value: object, root: Steps) -> JobSpec:
-    """Turn one job's values into a spec."""
+def rejected(
+    document: Document,
+    root: Steps,
+    error: ValidationError,
+    parts: Mapping[str, type[Part]],
+    named_from: int,
+) -> BadInput:
+    """Return the first of the errors that pydantic found, with its line and field.
+
+    A missing field is often a misspelt one: errors in present fields go first. The field's name
+    leaves out `named_from` steps.
+    """
+    first = min(
+        error.errors(include_url=False),
+        key=lambda problem: (problem["type"] == "missing", document.line((*root, *problem["loc"]))),
+    )
+    return document.reject((*root, *first["loc"]), _sentence(first, parts), root=named_from)
+
+
+def job_of(
+    document: Document, value: object, root: Steps, *, named_from: int | None = None
+) -> JobSpec:
+    """Turn the values of a job, which stand at `root`, into a spec. Raises BadInput.
+
+    Names of fields in errors leave out `named_from` steps; if it is None, those of `root`.
+    """
+    left_out = len(root) if named_from is None else named_from
     try:
         job = JobFields.model_validate(value)
     except ValidationError as error:
-        # A missing field is often a misspelt one: errors in present fields go first.
-        first = min(
-            error.errors(include_url=False),
-            key=lambda problem: (
-                problem["type"] == "missing",
-                document.line((*root, *problem["loc"])),
-            ),
-        )
-        raise document.reject((*root, *first["loc"]), _sentence(first), root=len(root)) from None
+        raise rejected(document, root, error, PARTS, left_out) from None
 
     def reject(steps: Steps, sentence: str) -> BadInput:
-        return document.reject((*root, *steps), sentence, root=len(root))
+        return document.reject((*root, *steps), sentence, root=left_out)
 
     workers = _workers(job, reject)
     tasks = sum(group.tasks for group in job.groups) if job.workers is None else job.workers.wanted
@@ -325,12 +352,14 @@ def _group(group: GroupSpec, tasks: int, program: Program | None) -> TaskGroup:
     )
 
 
-def _sentence(problem: ErrorDetails) -> str:
+def _sentence(problem: ErrorDetails, parts: Mapping[str, type[Part]]) -> str:
     """Return what pydantic found as a sentence of our own."""
     kind, value, context = problem["type"], problem["input"], problem.get("ctx", {})
     if kind == "extra_forbidden":
-        known = PARTS[_list_above(problem["loc"])].model_fields
+        known = parts[_list_above(problem["loc"])].model_fields
         word = str(problem["loc"][-1])
+        if word == "pipeline":
+            return "this is a pipeline, and no job; type omega pipeline submit"
         return f"there is no such field{did_you_mean(word, known)} (known: {', '.join(known)})"
     if kind == "missing":
         return "this field must be given"

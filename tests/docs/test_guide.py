@@ -32,6 +32,7 @@ AGENTS = document("docs/guide/agents.md")
 JOBS = document("docs/guide/jobs.md")
 QUOTAS = document("docs/guide/quotas.md")
 FAIRNESS = document("docs/guide/fairness.md")
+PIPELINES = document("docs/guide/pipelines.md")
 SIMULATE = document("docs/guide/simulate.md")
 GPUS = document("docs/guide/gpus.md")
 OPERATE = document("docs/guide/operate.md")
@@ -104,6 +105,36 @@ def test_tenants_share_by_weights(
                         assert "research/vision" in ran.out
                         assert "orders: batch choosy" in ran.out
         assert ["research"] == [tenant.name for tenant in store.tenants()]
+
+
+def test_a_pipeline_is_submitted_runs_and_is_told(
+    database_url: str, omega: Omega, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMEGA_DATABASE_URL", database_url)
+    monkeypatch.chdir(tmp_path)
+    (spec,) = blocks(PIPELINES, "yaml")
+    saved(spec, tmp_path, PIPELINES.text)
+    (block,) = marked(PIPELINES, "pipelines")
+    said = ""
+    with closing(PostgresStore(database_url)) as store, Shell(tmp_path, dict(os.environ)) as shell:
+        store.add_machines(a_cell(1))
+        for words in steps(block):
+            if words[-1] == "&":
+                shell.type(words)
+                continue
+            if words[-1] == "1":
+                wait_until(lambda: has_ended(store), "the pipeline's end")
+            ran = omega(*words[1:])
+            assert (0, "") == (ran.code, ran.err), words
+            said += ran.out
+
+    assert "Submitted 1 pipeline with 2 stages: 1" in said
+    assert "Pipeline 1, chat of tenant default: succeeded" in said
+
+
+def has_ended(store: PostgresStore) -> bool:
+    status = store.pipeline(1)
+    return status is not None and status.finished_ms is not None
 
 
 def test_why_is_asked_of_jobs_that_wait_and_of_one_that_does_not(

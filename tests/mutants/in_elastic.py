@@ -89,7 +89,7 @@ IN_SQL = (
         f"{FUNCTIONS}/tasks.sql",
         "release_tasks",
         "IF cardinality(ending) > 0 THEN «PERFORM finish_helpers(ending, 'succeeded');» END IF;"
-        " RETURN freed - more;",
+        " IF stages IS NOT NULL THEN PERFORM end_stages",
         "NULL;",
         "Helpers of a job that is over are placed.",
         OF_STORES,

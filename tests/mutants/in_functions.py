@@ -21,8 +21,7 @@ ENDS = (
         "ends-lock-no-jobs",
         TASKS,
         "release_tasks",
-        "PERFORM 1 FROM job WHERE id = ANY (_jobs || ARRAY(SELECT c.id FROM job c WHERE"
-        " c.parent = ANY (_jobs) AND c.finished_at IS NULL)) ORDER BY id FOR NO KEY UPDATE;",
+        "c.parent = ANY (_jobs) AND c.finished_at IS NULL)) ORDER BY id «FOR NO KEY UPDATE») AS l;",
         "",
         "Ends and commits wait for each other until one of them is aborted.",
         tests=OF_LOCKS + OF_STORES,
@@ -114,7 +113,7 @@ LEASES = (
         "job-leased-to-two",
         QUEUE,
         "lease_jobs",
-        "LIMIT at_most(_jobs_max) «FOR NO KEY UPDATE SKIP LOCKED»",
+        "ORDER BY precedence DESC, id LIMIT at_most(_jobs_max) «FOR NO KEY UPDATE SKIP LOCKED»",
         "",
         "Two schedulers plan one job, and one of them in vain.",
         tests=OF_LOCKS + OF_STORES,

@@ -14,10 +14,12 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from omega.model.jobs import StepWork
+from omega.model.pipelines import TokenRate, pipeline_to_wire
 from omega.model.resources import KINDS
 from omega.model.wire import spec_to_wire
 from omega.store.postgres.roles import OWNERS, ROLES
 from omega.testing.builders import a_spec
+from omega.testing.pipeline_contract import DIAMOND, a_pipeline
 from tests.postgres.hostile_values import ELEMENTS, PLAIN, Array, Json, in_line, literal, values
 
 PARAMETERS = """
@@ -198,6 +200,14 @@ WIRE = {
         ]
     )
 }
+PIPELINES = {
+    "_specs": Json(
+        [
+            pipeline_to_wire(a_pipeline(DIAMOND)),
+            pipeline_to_wire(a_pipeline(name="b", tokens=TokenRate(1, 1_000))),
+        ]
+    )
+}
 CELL = {
     "_generation": 1,
     "_names": Array(("new-1", "new-2")),
@@ -237,6 +247,7 @@ LEFT = {"_machine": 1, "_holder": UUID(int=1)}
 NEARLY_RIGHT: dict[str, st.SearchStrategy[Mapping[str, Any]]] = {
     "commit_claims": _transactions(),
     "submit_jobs": st.just(WIRE),
+    "submit_pipelines": st.just(PIPELINES),
     "add_machines": st.just(CELL),
     "resize_machine": st.just(SIZE),
     "report_exits": st.just(EXITS),

@@ -19,6 +19,25 @@ def job(**fields: str) -> str:
     return "submit_jobs('[" + an_object(said) + "]')"
 
 
+def pipeline(**fields: str) -> str:
+    """Return a submission of one pipeline with these fields written otherwise."""
+    said = {
+        "name": '"p"',
+        "tenant": '"t"',
+        "within_ms": "1000",
+        "tokens": "null",
+        "stages": "[" + stage() + "]",
+        **fields,
+    }
+    return "submit_pipelines('[" + an_object(said) + "]')"
+
+
+def stage(**fields: str) -> str:
+    a_job = job()
+    its_job = a_job[a_job.index("[") + 1 : -len("]')")]
+    return an_object({"name": '"s"', "after": "[]", "units": "1", "job": its_job, **fields})
+
+
 def group(**fields: str) -> str:
     said = {
         "tasks": "1",

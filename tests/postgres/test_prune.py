@@ -68,7 +68,7 @@ def pruned(
     at_once: bool = False,
 ) -> Counts:
     """Prune; return how many rows went, but for changes of machines, which have no age, and for
-    what programs have left.
+    what programs and pipelines have left.
     """
     if not at_once:
         wait_until(partial(is_settled, url), "transactions of others to end")
@@ -80,7 +80,7 @@ def pruned(
             progress=told or (lambda _done, _total: None),
         )
     )
-    for table in ("machine_change", "task_exit", "task_output"):
+    for table in ("machine_change", "task_exit", "task_output", "pipeline"):
         del removed[table]
     return removed
 

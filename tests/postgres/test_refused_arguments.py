@@ -18,7 +18,7 @@ from tests.fixtures.at_work import wait_until
 from tests.fixtures.sessions import Sessions
 from tests.postgres.hostile_values import HUGE_AND_PLAIN
 from tests.postgres.store_under_load import StoreUnderLoad, loaded_store
-from tests.postgres.submissions import WORK, constraint, group, job
+from tests.postgres.submissions import WORK, constraint, group, job, pipeline, stage
 
 ZEROS = "0, " * (KINDS - 2) + "0"
 
@@ -45,6 +45,7 @@ def nested(levels: int) -> str:
 
 
 VALUES = ", ".join(f'"{number:05}-xxxx"' for number in range(700))
+NAMED = '"another"'
 GREEDY = group(constraints=f'[{{"attribute": "zone", "operator": "in", "values": [{VALUES}]}}]')
 """A task group of about eight thousand bytes."""
 LEASE = "'{2}', '{00000000-0000-0000-0000-000000000002}'"
@@ -133,6 +134,49 @@ REFUSED = [
     ("report_progress('{1}', '{0}', '{1000000000000001}')", "bad progress"),
     ("report_progress('{NULL}', '{1}', '{1}')", "holds a null"),
     ("report_progress('{1}', NULL, '{1}')", "bad array"),
+    ("submit_pipelines('7')", "they are no list"),
+    ("submit_pipelines(NULL)", "they are no list"),
+    ("submit_pipelines('[7]')", "bad pipeline 1: it is no object"),
+    (pipeline(junk="1"), "or has a field that no pipeline has"),
+    (pipeline(name='"a\\nb"'), "characters that can be printed"),
+    (pipeline(tenant="null"), "name and tenant are texts"),
+    *((pipeline(within_ms=ms), "within which it is to end") for ms in ("0", "null", "1.5", "1e40")),
+    *(
+        (pipeline(tokens=tokens), "its tokens are no rate")
+        for tokens in (
+            "7",
+            "[]",
+            "{}",
+            '{"rate": 0, "interval_ms": 1}',
+            '{"rate": 1, "interval_ms": 0}',
+            '{"rate": 1, "interval_ms": 1, "junk": 0}',
+            '{"rate": 1000001, "interval_ms": 1}',
+        )
+    ),
+    (pipeline(stages="7"), "it has no list of stages"),
+    (pipeline(stages="[]"), "1 to 64 stages"),
+    (pipeline(stages="[" + ", ".join([stage()] * 65) + "]"), "1 to 64 stages"),
+    (pipeline(stages="[" + ", ".join([stage()] * 2) + "]"), "two of its stages have one name"),
+    *(
+        (pipeline(stages=f"[{stage(**{field: value})}]"), "a stage is not in the wire form")
+        for field, value in [
+            ("name", "7"),
+            ("name", '""'),
+            ("after", "7"),
+            ("after", "[0]"),
+            ("after", "[-1]"),
+            ("units", "0"),
+            ("units", "1.5"),
+            ("units", "1000000000001"),
+            ("junk", "1"),
+        ]
+    ),
+    *(
+        (pipeline(stages=f"[{stage()}, {stage(name=NAMED, after=after)}]"), "comes before one")
+        for after in ("[1]", "[0, 0]", "[0.0]", '["s"]', "[null]")
+    ),
+    (pipeline(stages=f"[{stage(job='7')}]"), "stage 1: it is no object"),
+    (pipeline(tenant='"u"'), "stage 1: its tenant is not that of the pipeline"),
     ("submit_jobs('7')", "they are no list"),
     ("submit_jobs(NULL)", "they are no list"),
     ("submit_jobs('[7]')", "bad job 1: it is no object, or has a field that"),
@@ -227,6 +271,9 @@ def test_what_is_in_form_is_taken(cell: StoreUnderLoad) -> None:
     for call in (
         machines(),
         job(),
+        pipeline(),
+        pipeline(tokens='{"rate": 1, "interval_ms": 1}'),
+        pipeline(stages=f"[{stage()}, {stage(name=NAMED, after='[0]')}]"),
         job(work="null"),
         job(work=WORK),
         constraint(),

@@ -23,6 +23,7 @@ from omega.store.protocols import Store
 from omega.store.turns import TurnRequest
 from omega.store.usage import UsageBy
 from omega.testing.builders import a_cell, a_claim, a_job, a_spec, a_transaction, claims_of_job
+from omega.testing.pipeline_contract import a_pipeline
 from tests.fixtures.logins import STORES, Login, methods_of, user_of
 
 JOB = a_job(job=1_000)
@@ -114,6 +115,10 @@ CALLS = {
     "agree_on_order": methodcaller("agree_on_order", "batch", "0", QueueOrder.DRF, lease_ms=1_000),
     "lanes": methodcaller("lanes", "batch"),
     "queue_orders": methodcaller("queue_orders"),
+    "submit_pipelines": methodcaller("submit_pipelines", [a_pipeline()]),
+    "pipeline": methodcaller("pipeline", 1),
+    "pipelines": methodcaller("pipelines"),
+    "stage_micros": methodcaller("stage_micros", "default", "chat"),
     "remove_tenant": methodcaller("remove_tenant", "ann"),
     "set_tenant": methodcaller("set_tenant", Tenant("ann", 2)),
     "sum_use": methodcaller("sum_use"),

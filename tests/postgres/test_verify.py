@@ -10,6 +10,7 @@ from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.store.postgres import functions
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
+from omega.testing.pipeline_contract import a_pipeline
 from omega.testing.steps import LONG_MS, a_leased_job, a_running_job, add_a_cell, end
 
 WITHIN = "ALTER TABLE omega.machine DROP CONSTRAINT machine_used_within_capacity;"
@@ -67,6 +68,10 @@ BREAKS = {
     "a machine that its lease declared down is down": """
         INSERT INTO omega.machine_lease
         VALUES (1, gen_random_uuid(), 'ann', clock_timestamp(), 0)""",
+    "a stage is queued once all before it have succeeded": """
+        UPDATE omega.pipeline_stage SET ended_as = 'succeeded' WHERE number = 0""",
+    "a stage ends with its job": """
+        UPDATE omega.pipeline_stage SET ended_as = 'failed' WHERE number = 0""",
     "a lease runs out": f"""
         {LEASE} UPDATE omega.job SET lease_expires_at = NULL WHERE state = 'planning'""",
 }
@@ -75,7 +80,7 @@ BREAKS = {
 @pytest.fixture
 def cell(store: PostgresStore) -> PostgresStore:
     """A cell with a bit of everything: a job of which a task is over, one that lost its place to
-    another, one that is being planned, and a quota.
+    another, one that is being planned, a pipeline, and a quota.
     """
     one, _ = add_a_cell(store, 2)
     running = a_running_job(store, a_spec(3, tenant="ann"), [one] * 3)
@@ -85,6 +90,7 @@ def cell(store: PostgresStore) -> PostgresStore:
     claims = evicting(a_claim(0, machine=one), (0, low.id, 0))
     assert store.commit(a_transaction(claims_of_job(high, claims))).accepted.all()
     store.lease("batch", holder="0", jobs_max=1, lease_ms=LONG_MS)
+    store.submit_pipelines([a_pipeline()])
     store.set_quota(Quota(QuotaScope.TENANT, "ann", {Budget.CPU_MILLI: 5_000}))
     assert [1, low.id] == [running.id, 2]
     assert [] == list(store.verify())

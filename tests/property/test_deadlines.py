@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omega.errors import BadInput
-from omega.ordering.deadlines import DeadlinePolicy, PipelineGraph, Stage, stage_keys
+from omega.model.pipeline_graph import PipelineGraph, Stage
+from omega.ordering.deadlines import DeadlinePolicy, stage_keys
 from tests.fixtures.doses import examples
 
 TIMED = (DeadlinePolicy.LLF, DeadlinePolicy.EDF)

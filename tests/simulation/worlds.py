@@ -76,9 +76,15 @@ class Unreliable(PassThrough):
         jobs_max: int,
         lease_ms: int,
         lanes: Mapping[Lane, int] | None = None,
+        by_key: bool = False,
     ) -> list[LeasedJob]:
         jobs = super().lease(
-            scheduler, holder=holder, jobs_max=jobs_max, lease_ms=lease_ms, lanes=lanes
+            scheduler,
+            holder=holder,
+            jobs_max=jobs_max,
+            lease_ms=lease_ms,
+            lanes=lanes,
+            by_key=by_key,
         )
         self._lose("reply")
         return jobs

@@ -22,10 +22,11 @@ from omega.store.memory.elastic import MemoryElasticJobs
 from omega.store.memory.exits import ExitTable
 from omega.store.memory.job_records import JobRecord
 from omega.store.memory.jobs import milliseconds
+from omega.store.memory.pipelines import MemoryPipelines
 from omega.store.readable import readable_sentence
 
 
-class MemoryAgents(MemoryElasticJobs):
+class MemoryAgents(MemoryElasticJobs, MemoryPipelines):
     """A job queue whose tasks end, of themselves or as agents report it."""
 
     _exits: ExitTable
@@ -39,6 +40,7 @@ class MemoryAgents(MemoryElasticJobs):
             if self._slot(number, index, began) is not None:
                 named[number, index] = None
         slots: list[int] = []
+        took_ms = self._took_ms(named)
         for number, index in named:
             slot = self._jobs[number].end(index, now_s)
             if slot is None:
@@ -48,7 +50,18 @@ class MemoryAgents(MemoryElasticJobs):
                 self._leased.pop(number, None)
                 slots += self._finish_helpers(number, Trigger.END_ALL)
         self._free(np.array(slots, dtype=np.intp))
+        self._end_stages((self._jobs[number], it) for number, it in took_ms.items())
         return len(named)
+
+    def _took_ms(self, tasks: Collection[tuple[int, int]]) -> dict[int, int]:
+        """Return for how long the first of these tasks of each stage of a pipeline has run."""
+        now_ms, took_ms = milliseconds(self._clock.now()), dict[int, int]()
+        for number, index in tasks:
+            job = self._jobs[number]
+            if job.pipeline is not None:
+                began_ms = int(self._allocations.rows["started_ms"][job.slot[index]])
+                took_ms[number] = max(took_ms.get(number, 0), now_ms - began_ms)
+        return took_ms
 
     def machine_revision(self, machine: int) -> tuple[int, int]:
         """Return the revision of an own machine's row, and the mark of the read."""
@@ -160,6 +173,7 @@ class MemoryAgents(MemoryElasticJobs):
         job.finish(trigger, self._clock.now())
         self._leased.pop(job.id, None)
         self._parked.pop(job.id, None)
+        self._end_stages([(job, None)])
         return slots + self._finish_helpers(job.id, of_helpers)
 
     def _record_exit(self, it: TaskExit) -> None:

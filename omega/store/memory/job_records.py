@@ -65,6 +65,10 @@ class JobRecord:
     """When a user changed its precedence last."""
     lost_s: float | None = None
     """When a task last lost its place, for whatever reason."""
+    order_key: int = 0
+    """By which it is leased in an order of start deadlines ..."""
+    pipeline: int | None = None
+    """... and the pipeline of which it is a stage."""
 
     @classmethod
     def submitted(
@@ -72,7 +76,7 @@ class JobRecord:
     ) -> "JobRecord":
         """Return the record of a job that was submitted now."""
         slots = np.full(spec.tasks, UNPLACED, dtype=np.intp)
-        return cls(number, spec, now_s, slots, parent=parent)
+        return cls(number, spec, now_s, slots, parent=parent, order_key=round(now_s * 1_000))
 
     @property
     def phases(self) -> tuple[Phase, ...]:

@@ -73,17 +73,19 @@ class MemoryJobs:
         jobs_max: int,
         lease_ms: int,
         lanes: Mapping[Lane, int] | None = None,
+        by_key: bool = False,
     ) -> list[LeasedJob]:
         """Lease up to `jobs_max` pending jobs of a kind, highest precedence first, then oldest."""
         if lanes is not None and min(lanes.values(), default=0) < 0:
             raise BadInput("bad lease: a negative number of jobs of a lane")
         now_s = self._clock.now()
         queue = self._queues[scheduler]
-        jobs = (
-            queue.take(jobs_max, now_s)
-            if lanes is None
-            else queue.take_from(lanes, jobs_max, now_s)
-        )
+        if by_key:
+            jobs = queue.take_by_key(jobs_max, now_s)
+        elif lanes is None:
+            jobs = queue.take(jobs_max, now_s)
+        else:
+            jobs = queue.take_from(lanes, jobs_max, now_s)
         return [self._leased_to(holder, job, now_s + lease_ms / 1_000) for job in jobs]
 
     def renew(self, leases: Mapping[int, UUID], *, lease_ms: int) -> set[int]:

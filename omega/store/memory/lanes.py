@@ -19,7 +19,8 @@ from omega.ordering.tenants import Tenant, TenantTree
 from omega.store.holdings import RESOURCES, Amounts
 from omega.store.lanes import AnotherOrder, LaneHead, TenantUse, UnfinishedTasks
 from omega.store.memory.job_records import JobRecord
-from omega.store.memory.jobs import MemoryJobs, milliseconds
+from omega.store.memory.jobs import milliseconds
+from omega.store.memory.pipelines import MemoryPipelines
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class _Agreement:
     ends_s: float
 
 
-class MemoryLanes(MemoryJobs):
+class MemoryLanes(MemoryPipelines):
     """What a fair order reads. `_tenants` and `_agreements` are empty at first."""
 
     _tenants: dict[str, Tenant]
@@ -68,6 +69,7 @@ class MemoryLanes(MemoryJobs):
                 return AnotherOrder(held.order, f"{scheduler}/{held.replica}")
             ends_s = max(ends_s, held.ends_s)
         self._agreements[scheduler] = _Agreement(order, replica, ends_s)
+        self._note_order(scheduler, order)
         return None
 
     def tenants(self) -> list[Tenant]:

@@ -1,8 +1,10 @@
 """The pending jobs of one kind of scheduler, in a memory store, lane by lane.
 
 Goal     Take the first jobs of a queue, or of some of its lanes, without a look at the others.
-Promise  A job is taken once each time it joins. Jobs are taken by precedence, then age.
-Source   docs/decisions/0004-the-job-queue.md, 0058-the-order-of-the-queue.md.
+Promise  A job is taken once each time it joins. Jobs are taken by precedence, then age; in an order
+         of start deadlines by precedence, then by their keys.
+Source   docs/decisions/0004-the-job-queue.md, 0058-the-order-of-the-queue.md,
+         0059-start-deadlines.md.
 """
 
 from collections.abc import Mapping
@@ -16,14 +18,15 @@ from omega.store.memory.job_records import JobRecord
 
 @dataclass(eq=False)
 class LaneQueue:
-    """The pending jobs of one lane.
+    """The pending jobs of one lane; or those of all lanes, by their keys.
 
     A job that is cancelled or held while queued stays in the queue until `first` removes it. A job
     that joins again has several entries, of which the last counts.
     """
 
-    ready: list[tuple[int, int, int, JobRecord]] = field(default_factory=list)
-    """A heap of (-precedence, id, how often the job had joined, job)."""
+    by_key: bool = False
+    ready: list[tuple[int, int, int, int, JobRecord]] = field(default_factory=list)
+    """A heap of (-precedence, key or 0, id, how often the job had joined, job)."""
     delayed: list[tuple[float, int, int, JobRecord]] = field(default_factory=list)
     """A heap of (when the job can be taken, in seconds; id; how often it had joined; job)."""
 
@@ -34,15 +37,15 @@ class LaneQueue:
         if not_before_s > now_s:
             heappush(self.delayed, (not_before_s, job.id, job.joined, job))
         else:
-            heappush(self.ready, (-job.spec.precedence, job.id, job.joined, job))
+            heappush(self.ready, self._entry(job, job.joined))
 
     def first(self, now_s: float) -> JobRecord | None:
         """Return the job that would be taken next; None if there is none."""
         while self.delayed and self.delayed[0][0] <= now_s:
             _, _, joined, job = heappop(self.delayed)
-            heappush(self.ready, (-job.spec.precedence, job.id, joined, job))
+            heappush(self.ready, self._entry(job, joined))
         while self.ready:
-            _, _, joined, job = self.ready[0]
+            _, _, _, joined, job = self.ready[0]
             if job.state is State.PENDING and joined == job.joined:
                 return job
             heappop(self.ready)
@@ -56,15 +59,31 @@ class LaneQueue:
             taken.append(job)
         return taken
 
+    def waiting(self) -> list[JobRecord]:
+        """Return the jobs that wait, each once, in no order."""
+        entries = [(joined, job) for _, _, _, joined, job in self.ready]
+        entries += [(joined, job) for _, _, joined, job in self.delayed]
+        return [
+            job for joined, job in entries if job.state is State.PENDING and joined == job.joined
+        ]
+
+    def _entry(self, job: JobRecord, joined: int) -> tuple[int, int, int, int, JobRecord]:
+        return -job.spec.precedence, job.order_key if self.by_key else 0, job.id, joined, job
+
 
 class PendingQueue:
     """The pending jobs of one kind of scheduler."""
 
     def __init__(self) -> None:
         self._lanes: dict[Lane, LaneQueue] = {}
+        self._by_key: LaneQueue | None = None
+        """All jobs, once they are taken by their keys; there are no lanes then."""
 
     def join(self, job: JobRecord, not_before_s: float, now_s: float) -> None:
         """Queue a job; it can be taken from `not_before_s` on."""
+        if self._by_key is not None:
+            self._by_key.join(job, not_before_s, now_s)
+            return
         lane = Lane.of(job.spec)
         if lane not in self._lanes:
             self._lanes[lane] = LaneQueue()
@@ -72,6 +91,7 @@ class PendingQueue:
 
     def take(self, jobs_max: int, now_s: float) -> list[JobRecord]:
         """Remove and return up to `jobs_max` jobs: the highest precedence, then the oldest."""
+        self._into_lanes(now_s)
         if len(self._lanes) == 1:
             (only,) = self._lanes.values()
             return only.take(jobs_max, now_s)
@@ -94,6 +114,7 @@ class PendingQueue:
 
     def take_from(self, lanes: Mapping[Lane, int], jobs_max: int, now_s: float) -> list[JobRecord]:
         """Remove and return up to as many jobs of each lane as `lanes` says, `jobs_max` in all."""
+        self._into_lanes(now_s)
         taken: list[JobRecord] = []
         for lane, jobs in lanes.items():
             if lane in self._lanes:
@@ -105,10 +126,31 @@ class PendingQueue:
 
         Lanes without jobs are dropped.
         """
+        self._into_lanes(now_s)
         for lane in [lane for lane, queue in self._lanes.items() if not _has_jobs(queue, now_s)]:
             del self._lanes[lane]
         heads = ((lane, queue.first(now_s)) for lane, queue in sorted(self._lanes.items()))
         return [(lane, job) for lane, job in heads if job is not None]
+
+    def take_by_key(self, jobs_max: int, now_s: float) -> list[JobRecord]:
+        """Remove and return up to `jobs_max` jobs: the highest precedence, then smallest keys."""
+        if self._by_key is None:
+            jobs = [job for lane in self._lanes.values() for job in lane.waiting()]
+            self._lanes.clear()
+            self._by_key = LaneQueue(by_key=True)
+            for job in jobs:
+                self._by_key.join(job, job.not_before_s, now_s)
+        return self._by_key.take(jobs_max, now_s)
+
+    def sort_anew(self, now_s: float) -> None:
+        """Note that keys of jobs that wait have changed."""
+        self._into_lanes(now_s)
+
+    def _into_lanes(self, now_s: float) -> None:
+        if self._by_key is not None:
+            jobs, self._by_key = self._by_key.waiting(), None
+            for job in jobs:
+                self.join(job, job.not_before_s, now_s)
 
 
 def _key(job: JobRecord) -> tuple[int, int]:

@@ -45,6 +45,7 @@ from omega.store.memory.jobs import milliseconds
 from omega.store.memory.lanes import MemoryLanes
 from omega.store.memory.machine_leases import MemoryMachineLeases, broken_leases
 from omega.store.memory.machines import MachineTable
+from omega.store.memory.pipelines import PipelineTable
 from omega.store.memory.preemption import Preemption
 from omega.store.memory.progress import MemoryProgress
 from omega.store.memory.quotas import QuotaTable
@@ -96,6 +97,7 @@ class MemoryStore(
         self._exits = ExitTable()
         self._machine_leases = {}
         self._tenants, self._agreements = {}, {}
+        self._pipelines = PipelineTable()
         self._judged: dict[UUID, RecordedTransaction] = {}
         self._judged_before = 0
         self._outcomes_kept_max = outcomes_kept_max

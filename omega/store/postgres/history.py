@@ -20,6 +20,7 @@ TABLES: Final = (
     "task_exit",
     "job",
     "task_output",
+    "pipeline",
 )
 """In this order, because a job is removed once every recorded commit is newer than its end."""
 BLOCKS_AT_A_TIME: Final = 512

@@ -73,14 +73,19 @@ class PostgresJobs:
         jobs_max: int,
         lease_ms: int,
         lanes: Mapping[Lane, int] | None = None,
+        by_key: bool = False,
     ) -> list[LeasedJob]:
         """Lease up to `jobs_max` pending jobs of a kind, highest precedence first, then oldest.
 
         A job whose row this program cannot read is parked, and not returned.
         """
-        of_lanes: tuple[object, ...] = ()
-        if lanes is not None:
-            of_lanes = (
+        more: tuple[object, ...] = ()
+        named = ""
+        if by_key:
+            named = ", _by_key => true"
+        elif lanes is not None:
+            named = ", %s::text[], %s::integer[], %s::integer[]"
+            more = (
                 [lane.tenant for lane in lanes],
                 [lane.lane_class for lane in lanes],
                 list(lanes.values()),
@@ -88,8 +93,8 @@ class PostgresJobs:
         rows = self._link.call(
             "SELECT id, token, wire, starts, stops, placed, fruitless, waited_ms, age_ms,"
             " sibling_tasks, sibling_machines FROM omega.lease_jobs(%s, %s, %s, %s"
-            f"{', %s::text[], %s::integer[], %s::integer[]' if of_lanes else ''})",
-            (scheduler, holder, jobs_max, lease_ms, *of_lanes),
+            f"{named})",
+            (scheduler, holder, jobs_max, lease_ms, *more),
         )
         jobs, unreadable = leased_jobs(rows)
         if unreadable:  # otherwise it would stop every scheduler of its kind in turn

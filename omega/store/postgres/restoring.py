@@ -201,7 +201,7 @@ class _Restoring:
             *(spec.preemptible, job.evicted_by, self._moment(job.evicted_ms)),
             None if spec.workers is None else spec.workers.at_most,
             *(job.parent, job.failed, self._moment(job.precedence_set_ms)),
-            *(spec.tenant, lane_class(spec)),
+            *(spec.tenant, lane_class(spec), job.submitted_ms + self._moved_ms),
         )
 
     def _write_running(self) -> None:
@@ -249,7 +249,7 @@ _JOB_COLUMNS: Final = (
     *("attempts", "fruitless", "park_reason", "park_detail", "park_generation"),
     *("submitted_at", "first_leased_at", "preemptible", "evicted_by", "evicted_at"),
     *("workers_max", "parent", "failed", "precedence_set_at"),
-    *("tenant", "lane_class"),
+    *("tenant", "lane_class", "order_key"),
 )
 _SPEC_COLUMNS: Final = (
     *("job_id", "name", "tenant", "needs_sibling_machines"),

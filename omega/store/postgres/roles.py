@@ -113,6 +113,7 @@ ROLES: Final = (
         calls=(
             "begin_incarnation",
             "submit_jobs",
+            "submit_pipelines",
             "cancel_job",
             "hold_job",
             "release_job",
@@ -131,6 +132,9 @@ ROLES: Final = (
             "process",
             "task_exit",
             "task_output",
+            "pipeline",
+            "pipeline_stage",
+            "stage_cost",
         ),
     ),
     Role(

@@ -16,6 +16,7 @@ from omega.store.postgres.elastic import PostgresElasticJobs
 from omega.store.postgres.holdings import PostgresHoldings
 from omega.store.postgres.jobs import PostgresJobs
 from omega.store.postgres.lanes import PostgresLanes
+from omega.store.postgres.pipelines import PostgresPipelines
 from omega.store.postgres.planned import PostgresPlans
 from omega.store.postgres.registry import PostgresRegistry
 from omega.store.postgres.rounds import PostgresRounds
@@ -33,6 +34,7 @@ class PostgresStore(
     PostgresRounds,
     PostgresTurns,
     PostgresLanes,
+    PostgresPipelines,
     PostgresHoldings,
     PostgresUsage,
     PostgresStories,
@@ -88,6 +90,7 @@ def _connect(store: PostgresStore, link: Link) -> None:
     PostgresRounds.__init__(store, link)
     PostgresTurns.__init__(store, link)
     PostgresLanes.__init__(store, link)
+    PostgresPipelines.__init__(store, link)
     PostgresHoldings.__init__(store, link)
     PostgresUsage.__init__(store, link)
     PostgresStories.__init__(store, link)

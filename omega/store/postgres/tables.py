@@ -43,6 +43,7 @@ from omega.store.postgres.exit_tables import declare_exits
 from omega.store.postgres.incarnation_table import declare_incarnation
 from omega.store.postgres.lane_tables import declare_lanes
 from omega.store.postgres.machine_lease_table import declare_machine_leases
+from omega.store.postgres.pipeline_tables import ORDER_KEY, declare_pipelines
 from omega.store.postgres.progress_tables import declare_progress
 
 SHARDS = 16
@@ -176,6 +177,8 @@ job = Table(
     moment("precedence_set_at", required=False),
     Column("tenant", Text, nullable=False),
     Column("lane_class", SmallInteger, nullable=False, server_default="0"),
+    Column("order_key", BigInteger, nullable=False, server_default=text(ORDER_KEY)),
+    Column("pipeline", BigInteger),
     CheckConstraint("state <> 'planning' OR lease_expires_at IS NOT NULL", name="lease_runs_out"),
     CheckConstraint("minimum BETWEEN 0 AND tasks", name="minimum_within"),
     CheckConstraint(
@@ -262,6 +265,7 @@ ended_task = Table(
 declare_progress(metadata)
 declare_exits(metadata)
 declare_lanes(metadata, job)
+declare_pipelines(metadata, job)
 declare_machine_leases(metadata)
 declare_incarnation(metadata)
 

@@ -42,10 +42,16 @@ class Absent(PassThrough):
         jobs_max: int,
         lease_ms: int,
         lanes: Mapping[Lane, int] | None = None,
+        by_key: bool = False,
     ) -> list[LeasedJob]:
         self._fail()
         return super().lease(
-            scheduler, holder=holder, jobs_max=jobs_max, lease_ms=lease_ms, lanes=lanes
+            scheduler,
+            holder=holder,
+            jobs_max=jobs_max,
+            lease_ms=lease_ms,
+            lanes=lanes,
+            by_key=by_key,
         )
 
     def renew(self, leases: Mapping[int, UUID], *, lease_ms: int) -> set[int]:
@@ -76,6 +82,7 @@ class Forbidden(PassThrough):
         jobs_max: int,
         lease_ms: int,
         lanes: Mapping[Lane, int] | None = None,
+        by_key: bool = False,
     ) -> list[LeasedJob]:
         raise NotAllowed(f"{holder} may not lease jobs of {scheduler}")
 

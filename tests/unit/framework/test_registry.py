@@ -110,6 +110,6 @@ def test_an_order_that_is_none_is_refused_with_those_that_there_are() -> None:
         configured("batch", {"order": "chosy"})
 
     assert "order" == refused.value.field
-    assert "there is no order 'chosy'; did you mean 'choosy'? (fifo, drf, choosy)" == (
+    assert "there is no order 'chosy'; did you mean 'choosy'? (fifo, drf, choosy, deadline," in (
         refused.value.sentence
     )

@@ -133,8 +133,8 @@ def test_a_job_needs_what_its_groups_need_together_and_has_left_what_is_unplaced
 
 
 @pytest.mark.parametrize("order", QueueOrder)
-def test_every_order_but_fifo_compares_tenants(order: QueueOrder) -> None:
-    assert (order is not QueueOrder.FIFO) == order.is_fair
+def test_an_order_compares_tenants_or_keys_or_is_fifo(order: QueueOrder) -> None:
+    assert 1 == (order is QueueOrder.FIFO) + order.is_fair + order.is_by_key
 
 
 def test_the_setting_has_every_order() -> None:

@@ -31,6 +31,8 @@ from omega.model.outcomes import Verdict
 from omega.model.programs import PORT_MAX, RESERVED, SIGNALS
 from omega.model.quotas import BUDGETS, UNLIMITED, Budget
 from omega.model.resources import COLUMNS, DEVICES, DEVICES_MAX, GPU_SLICES, KINDS
+from omega.ordering.deadlines import LAST
+from omega.ordering.stage_costs import OLD_PARTS
 from omega.store.holdings import RESOURCES
 from omega.store.postgres.incarnations import (
     INCARNATION_IS_KNOWN,
@@ -65,6 +67,7 @@ FILES = (
     "progress.sql",
     "lanes.sql",
     "queue.sql",
+    "pipelines.sql",
     "planned.sql",
     "waiting.sql",
     "rounds.sql",
@@ -118,6 +121,8 @@ CONSTANTS = {
     "shape_classes": SHAPE_CLASSES,
     "sizes": SIZES,
     "size_units": ",".join(map(str, SIZE_UNITS)),
+    "last_key": LAST,
+    "old_parts": OLD_PARTS,
     "queue_orders": "', '".join(order.value for order in QueueOrder),
     "queue_orders_told": ", ".join(order.value for order in QueueOrder),
     **{verdict.name.lower(): int(verdict) for verdict in Verdict},

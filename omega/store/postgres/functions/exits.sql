@@ -176,6 +176,8 @@ BEGIN
     SELECT coalesce(array_agg(e.job_id), '{}'), coalesce(array_agg(e.task), '{}') INTO ending, their_tasks
       FROM (SELECT * FROM unnest(ending, their_tasks) AS w (job_id, task)
             UNION SELECT a.job_id, a.task FROM allocation a WHERE a.job_id = ANY (broken || helpers)) AS e;
+    PERFORM lock_pipelines(broken || ending);
+    PERFORM end_stages(broken, NULL, 'failed');
     PERFORM release_tasks(ending, their_tasks, NULL);
     PERFORM finish_helpers(helpers, 'succeeded');
     UPDATE job SET state = 'failed', lease_token = NULL, park_reason = NULL, park_detail = NULL, finished_at = clock_timestamp()

@@ -1,4 +1,4 @@
--- Removal of old records: changes, commits, ended tasks, exits, outputs and jobs.
+-- Removal of old records: changes, commits, ended tasks, exits, outputs, jobs and pipelines.
 
 -- Stop reads of changes from using the records of earlier transactions, so that these may be removed: for a view with
 -- an older mark all machines are scanned.
@@ -71,6 +71,8 @@ BEGIN
             DELETE FROM task_output o USING over WHERE o.job_id = over.id
         )
         DELETE FROM job j USING over WHERE j.id = over.id;
+    WHEN 'pipeline' THEN
+        RETURN prune_pipelines(before, first, last);
     ELSE
         RAISE EXCEPTION 'bad table: there is no history in %', coalesce(_table, 'null') USING ERRCODE = 'invalid_parameter_value';
     END CASE;

@@ -158,6 +158,9 @@ BEGIN
         RAISE EXCEPTION 'login % has agreed on orders for ${kinds_per_login_max} kinds of scheduler, which is the limit', session_user
               USING ERRCODE = 'program_limit_exceeded';
     END IF;
+    IF starts_with(_name, 'deadline') AND NOT EXISTS (SELECT FROM queue_order o WHERE o.scheduler = _scheduler AND o.name = _name) THEN
+        PERFORM renew_keys(_scheduler, _name);
+    END IF;
     INSERT INTO queue_order AS o (scheduler, name, replica, expires_at)
     VALUES (_scheduler, _name, _replica, clock_timestamp() + lasts)
         ON CONFLICT (scheduler) DO UPDATE

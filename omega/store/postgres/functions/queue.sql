@@ -6,7 +6,6 @@
 CREATE FUNCTION omega.submit_jobs(_specs jsonb)
 RETURNS bigint[] LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
-    ids bigint[];
     wrong text;
 BEGIN
     PERFORM needs_read_committed();
@@ -22,18 +21,27 @@ BEGIN
     IF FOUND THEN
         RAISE EXCEPTION 'bad job %', wrong USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    RETURN queue_jobs(_specs, NULL, NULL);
+END $$;
+
+-- Add jobs whose specs have been checked, perhaps of stages of a pipeline with the keys of these; return their ids, in order.
+CREATE FUNCTION omega.queue_jobs(_specs jsonb, _pipeline bigint, _keys bigint[])
+RETURNS bigint[] LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    ids bigint[];
+BEGIN
     PERFORM needs_incarnation();  -- the numbers of jobs of another must not come again
     WITH submitted AS MATERIALIZED (
-        SELECT nextval(pg_get_serial_sequence('omega.job', 'id')) AS id, s.spec,
+        SELECT nextval(pg_get_serial_sequence('omega.job', 'id')) AS id, s.spec, coalesce(_keys[s.n], (extract(epoch FROM clock_timestamp()) * 1000)::bigint) AS order_key,
                (SELECT sum((g ->> 'tasks')::integer) FROM jsonb_array_elements(s.spec -> 'groups') AS g)::integer AS tasks
           FROM jsonb_array_elements(_specs) WITH ORDINALITY AS s (spec, n) ORDER BY s.n
     ), queued AS (
         INSERT INTO job (id, scheduler, precedence, tasks, minimum, unplaced, preemptible, workers_max, tenant,
-                         lane_class) OVERRIDING SYSTEM VALUE
+                         lane_class, order_key, pipeline) OVERRIDING SYSTEM VALUE
         SELECT id, spec ->> 'scheduler', (spec ->> 'precedence')::integer, tasks,
                (spec ->> 'minimum')::integer, int4multirange(int4range(0, tasks)),
                coalesce((spec ->> 'preemptible')::boolean, true), (spec #>> '{workers,at_most}')::integer,
-               spec ->> 'tenant', lane_class(spec)
+               spec ->> 'tenant', lane_class(spec), order_key, _pipeline
           FROM submitted
     ), described AS (
         INSERT INTO job_spec (job_id, name, tenant, needs_sibling_machines, group_starts, group_durations_ms, wire, demand)
@@ -53,12 +61,13 @@ BEGIN
     RETURN ids;
 END $$;
 
--- Lease pending jobs of a kind, highest precedence first, then oldest. With lanes, only their jobs are leased, of each lane
+-- Lease pending jobs of a kind, highest precedence first, then oldest, or if _by_key those of the smallest keys. With lanes, only their jobs are leased, of each lane
 -- up to its count. The bytes of large jobs are limited, but one job is always leased. A row that is locked but exceeds the
 -- byte limit stays pending.
 CREATE FUNCTION omega.lease_jobs(
     _scheduler text, _holder text, _jobs_max integer, _lease_ms bigint,
-    _tenants text[] DEFAULT NULL, _classes integer[] DEFAULT NULL, _counts integer[] DEFAULT NULL  -- an entry a lane
+    _tenants text[] DEFAULT NULL, _classes integer[] DEFAULT NULL, _counts integer[] DEFAULT NULL,  -- an entry a lane
+    _by_key boolean DEFAULT false
 )
 RETURNS TABLE (
     id bigint, token uuid, wire jsonb, starts integer[], stops integer[], placed integer,
@@ -75,7 +84,11 @@ BEGIN
         RAISE EXCEPTION 'bad lease: the name of its holder is empty, too long or not printable' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     -- In statements of their own: what is read of a job below is as it is now that its row is locked.
-    IF _tenants IS NULL THEN
+    IF _by_key THEN
+        taken := ARRAY(SELECT id FROM job
+                        WHERE scheduler = _scheduler AND state = 'pending' AND not_before <= clock_timestamp()
+                        ORDER BY precedence DESC, order_key, id LIMIT at_most(_jobs_max) FOR NO KEY UPDATE SKIP LOCKED);
+    ELSIF _tenants IS NULL THEN
         taken := ARRAY(SELECT id FROM job
                         WHERE scheduler = _scheduler AND state = 'pending' AND not_before <= clock_timestamp()
                         ORDER BY precedence DESC, id LIMIT at_most(_jobs_max) FOR NO KEY UPDATE SKIP LOCKED);
@@ -109,7 +122,7 @@ BEGIN
       FROM leased l JOIN job_spec s ON s.job_id = l.id
       LEFT JOIN LATERAL (SELECT array_agg(a.task) AS tasks, array_agg(a.machine_id) AS machines
                            FROM allocation a WHERE a.job_id = l.id AND s.needs_sibling_machines AND l.placed > 0) AS siblings ON true
-     ORDER BY l.precedence DESC, l.id;
+     ORDER BY l.precedence DESC, CASE WHEN _by_key THEN l.order_key END, l.id;
 END $$;
 
 -- Lock pending jobs of these lanes, of each lane up to its count by precedence, then age, and up to _jobs_max in all.

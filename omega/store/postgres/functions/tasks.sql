@@ -1,7 +1,8 @@
 -- Ends of tasks, and cancelling of jobs. Lock order as in a commit: jobs, quotas, machines, each by id.
 
 -- End those of these tasks that run, free their amounts, and finish the jobs whose last task has ended. With starts,
--- only allocations that began then are ended. The helpers of a finished job end with it; their tasks are not counted.
+-- only allocations that began then are ended. The helpers of a finished job end with it; their tasks are not counted. If the
+-- job is a stage of a pipeline, the stages after it are queued, or are skipped.
 -- Revisions of machines rise and their sequences do not, so that an end causes no conflict.
 CREATE FUNCTION omega.release_tasks(_jobs bigint[], _tasks integer[], _started_ms bigint[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp
@@ -13,14 +14,23 @@ DECLARE
     helped boolean;       -- some of the jobs have helpers
     ending bigint[];      -- helpers that end with their parents
     more integer := 0;    -- how many tasks of helpers end
+    stages bigint[];      -- those of the jobs that are stages of pipelines
+    began timestamptz[];  -- when the first of the tasks began that end now, of each stage
 BEGIN
     IF cardinality(_jobs) IS DISTINCT FROM cardinality(_tasks)
        OR _started_ms IS NOT NULL AND cardinality(_jobs) <> cardinality(_started_ms) THEN
         RAISE EXCEPTION 'jobs, tasks and starts differ in length' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    PERFORM 1 FROM job
-      WHERE id = ANY (_jobs || ARRAY(SELECT c.id FROM job c WHERE c.parent = ANY (_jobs) AND c.finished_at IS NULL))
-      ORDER BY id FOR NO KEY UPDATE;
+    SELECT array_agg(l.id) FILTER (WHERE l.pipeline IS NOT NULL) INTO stages
+      FROM (SELECT id, pipeline FROM job
+             WHERE id = ANY (_jobs || ARRAY(SELECT c.id FROM job c WHERE c.parent = ANY (_jobs) AND c.finished_at IS NULL))
+             ORDER BY id FOR NO KEY UPDATE) AS l;
+    IF stages IS NOT NULL THEN
+        PERFORM lock_pipelines(stages);
+        began := ARRAY(SELECT (SELECT min(a.started_at) FROM unnest(_jobs, _tasks) AS w (job_id, task)
+                                 JOIN allocation a USING (job_id, task) WHERE w.job_id = s.id)
+                         FROM unnest(stages) WITH ORDINALITY AS s (id, n) ORDER BY s.n);
+    END IF;
     -- While the jobs' rows are locked, no other transaction places or ends a task of theirs, or gives them helpers.
     SELECT EXISTS (SELECT FROM quota), EXISTS (SELECT FROM job c WHERE c.parent = ANY (_jobs) AND c.finished_at IS NULL)
       INTO limited, helped;
@@ -69,10 +79,15 @@ BEGIN
     IF cardinality(ending) > 0 THEN
         PERFORM finish_helpers(ending, 'succeeded');
     END IF;
+    IF stages IS NOT NULL THEN
+        PERFORM end_stages(stages, ARRAY(SELECT (extract(epoch FROM clock_timestamp() - b.it) * 1000)::bigint
+                                           FROM unnest(began) WITH ORDINALITY AS b (it, n) ORDER BY b.n), NULL);
+    END IF;
     RETURN freed - more;
 END $$;
 
--- Cancel a job and its helpers: their running tasks end, their unplaced tasks are dropped. False if it has ended.
+-- Cancel a job and its helpers: their running tasks end, their unplaced tasks are dropped. False if it has ended. The stages
+-- of its pipeline that come after it are skipped, before its tasks end, so that these do not queue them.
 CREATE FUNCTION omega.cancel_job(_job bigint)
 RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -90,6 +105,8 @@ BEGIN
     helpers := ARRAY(SELECT c.id FROM job c WHERE c.parent = _job AND c.finished_at IS NULL);
     SELECT coalesce(array_agg(a.job_id), '{}'), coalesce(array_agg(a.task), '{}') INTO jobs, live
       FROM allocation a WHERE a.job_id = ANY (_job || helpers);
+    PERFORM lock_pipelines(ARRAY[_job]);
+    PERFORM end_stages(ARRAY[_job], NULL, 'cancelled');
     PERFORM release_tasks(jobs, live, NULL);
     PERFORM finish_helpers(helpers, 'cancelled');
     UPDATE job SET state = 'cancelled', lease_token = NULL, park_reason = NULL, park_detail = NULL,

@@ -116,6 +116,17 @@ RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SE
       FROM machine_lease l LEFT JOIN machine m ON m.id = l.machine_id
      WHERE l.state_before IS NOT NULL AND m.state IS DISTINCT FROM 2
     UNION ALL
+    SELECT 'a stage is queued once all before it have succeeded', 'pipeline ' || s.pipeline_id, s.name
+      FROM pipeline_stage s
+     WHERE s.ended_as IS NULL
+       AND (s.job_id IS NOT NULL) <> NOT EXISTS (SELECT FROM pipeline_stage p WHERE p.pipeline_id = s.pipeline_id AND p.number = ANY (s.after)
+                                                    AND p.ended_as IS DISTINCT FROM 'succeeded')
+    UNION ALL
+    SELECT 'a stage ends with its job', 'job ' || j.id, format('%s, %s', j.state, coalesce(s.ended_as, 'none'))
+      FROM job j LEFT JOIN pipeline_stage s ON s.pipeline_id = j.pipeline AND s.job_id = j.id
+     WHERE j.pipeline IS NOT NULL AND EXISTS (SELECT FROM pipeline p WHERE p.id = j.pipeline)
+       AND s.ended_as IS DISTINCT FROM CASE WHEN j.finished_at IS NOT NULL THEN j.state END
+    UNION ALL
     SELECT 'a lease runs out', 'job ' || j.id, coalesce(j.lease_holder, '')
       FROM job j WHERE j.state = 'planning' AND j.lease_expires_at IS NULL
 $$;

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from omega.errors import BadInput
-from omega.ordering.acyclic import topological_order
+from omega.model.acyclic import topological_order
 
 
 def order(after: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
