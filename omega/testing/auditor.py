@@ -8,7 +8,7 @@ Source   TigerBeetle's auditor; docs/decisions/0003-the-commit-rule.md.
 All changes of the store must be made through the auditor; any other change is a difference.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from omega.model.arrays import Amounts, Ids, Index
 from omega.model.claims import Transaction
 from omega.model.exits import TaskExit
 from omega.model.jobs import JobSpec, LeasedJob
+from omega.model.lanes import Lane
 from omega.model.machines import MachineRows, Machines, MachineState
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.resources import named
@@ -59,6 +60,28 @@ class Auditor(PassThrough):
         jobs = super().submit(specs)
         self._specs.update(zip(jobs, specs, strict=True))
         return jobs
+
+    def lease(
+        self,
+        scheduler: str,
+        *,
+        holder: str,
+        jobs_max: int,
+        lease_ms: int,
+        lanes: Mapping[Lane, int] | None = None,
+        by_key: bool = False,
+    ) -> list[LeasedJob]:
+        """Lease jobs; stages of pipelines became jobs without a call of this store."""
+        leased = super().lease(
+            scheduler,
+            holder=holder,
+            jobs_max=jobs_max,
+            lease_ms=lease_ms,
+            lanes=lanes,
+            by_key=by_key,
+        )
+        self._specs = {job.id: job.spec for job in leased} | self._specs
+        return leased
 
     def add_helpers(
         self,

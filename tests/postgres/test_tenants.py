@@ -170,7 +170,7 @@ def test_an_order_that_is_none_is_refused(omega: Omega) -> None:
     ran = omega("scheduler", "run", "batch", "--set", "order=chosy")
 
     assert (2, 1) == (ran.code, len(ran.err.splitlines()))
-    assert "there is no order 'chosy'; did you mean 'choosy'? (fifo, drf, choosy)" in ran.err
+    assert "there is no order 'chosy'; did you mean 'choosy'? (fifo, drf, choosy, " in ran.err
 
 
 def test_rounds_have_the_order_of_their_policy(omega: Omega) -> None:
