@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.alternates import Alternates
+from benchmarks.cameo import Cameo
 from benchmarks.choosy import Choosy
 from benchmarks.commit import Commit
 from benchmarks.conflicts import Conflicts
@@ -53,6 +54,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     SimSpeed,
     ShareGap,
     SideBySide,
+    Cameo,
     Choosy,
     Swim,
     GavelPolicies,
