@@ -1,4 +1,4 @@
-"""What fair orders of the queue cost: live schedulers drain a queue of several tenants.
+"""What orders of the queue cost: live schedulers drain a queue of several tenants.
 
 The drains of `end_to_end`, by each order of the queue in turns, with the same jobs: those of the
 first tenant were submitted first, then those of the second, and so on.
@@ -208,9 +208,9 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     plot_to: PlotTo = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Tasks a second and conflicts of a full queue by its order: what fairness costs.
+    """Tasks a second and conflicts of a full queue by its order.
 
-    Takes six minutes.
+    Takes a quarter of an hour.
     """
     benchmark = Orders(
         machines=machines,
