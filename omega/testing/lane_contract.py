@@ -108,6 +108,16 @@ class LaneContract(Contract):
         assert ["elastic", "service"] == [head.scheduler for head in store.lanes("elastic")]
         assert ["service"] == [head.scheduler for head in store.lanes("service")]
 
+    @pytest.mark.parametrize("order", [it for it in QueueOrder if not it.is_fair])
+    def test_the_lanes_of_other_kinds_are_not_read_in_other_orders(
+        self, store: Store, order: QueueOrder
+    ) -> None:
+        store.submit([a_spec(tenant="ann"), a_spec(tenant="bob", scheduler="service")])
+
+        store.agree_on_order("service", "0", order, lease_ms=LONG_MS)
+
+        assert ["batch"] == [head.scheduler for head in store.lanes("batch")]
+
     def test_a_job_that_may_not_be_leased_yet_is_no_head(self, store: Store) -> None:
         delayed, there = store.submit([a_spec(tenant="a"), a_spec(tenant="a")])
         jobs = {job.id: job for job in lease_all(store)}

@@ -123,6 +123,7 @@ CONSTANTS = {
     "size_units": ",".join(map(str, SIZE_UNITS)),
     "last_key": LAST,
     "old_parts": OLD_PARTS,
+    "fair_orders": "', '".join(order.value for order in QueueOrder if order.is_fair),
     "queue_orders": "', '".join(order.value for order in QueueOrder),
     "queue_orders_told": ", ".join(order.value for order in QueueOrder),
     **{verdict.name.lower(): int(verdict) for verdict in Verdict},

@@ -34,7 +34,7 @@ RETURNS TABLE (
         SELECT k.scheduler, l.*, l.not_before <= clock_timestamp() AS may_be_leased
           FROM (SELECT _scheduler AS scheduler
                  UNION
-                SELECT o.scheduler FROM queue_order o WHERE o.name <> 'fifo' AND o.expires_at > clock_timestamp()) AS k
+                SELECT o.scheduler FROM queue_order o WHERE o.name IN ('${fair_orders}') AND o.expires_at > clock_timestamp()) AS k
          CROSS JOIN lanes_of(k.scheduler, 'pending') AS l
     ), head AS (
         SELECT f.scheduler, f.tenant, f.lane_class, f.id, f.precedence, f.tasks, f.placed FROM first f WHERE f.may_be_leased
