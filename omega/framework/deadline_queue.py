@@ -3,7 +3,8 @@
 Goal     Give room that comes free to the job with the smallest key, whichever replica sees it.
 Promise  No I/O: a driver answers its effects. While the view has no room for a task of the size of
          the smallest one seen lately, nothing is leased, so that no job is held that cannot be
-         placed. The view is read once a gap (`share_gap_ms`), or less often where that takes long.
+         placed. The view is read once a gap (`share_gap_ms`), or less often where that takes long
+         (`read_pause.py`).
 Source   Xu et al., Cameo (NSDI 2021): workers take the message with the smallest key;
          docs/decisions/0059-start-deadlines.md.
 """
@@ -20,14 +21,13 @@ from omega.clock import Clock
 from omega.framework.disposition import Dispose, Disposition
 from omega.framework.effects import Effects, refreshed
 from omega.framework.job_attempt import AttemptEnd, JobResult
+from omega.framework.read_pause import next_read_s
 from omega.model.arrays import Amounts
 from omega.model.jobs import LeasedJob
 from omega.model.lanes import task_demand
 from omega.ordering.fair import by_resource
 from omega.store.leases import HandBack
 
-READ_PAUSE_MIN: Final = 20
-"""The pause after a read is at least so many times as long as the read."""
 SIZES_KEPT: Final = 64
 """Of how many jobs, the last that were leased, the smallest task is known."""
 JOBS_AT_FIRST: Final = 8
@@ -55,8 +55,7 @@ class DeadlineQueue:
         if self._clock.now() >= self._due_s:
             began_s = self._clock.now()
             view = yield from refreshed()
-            now_s = self._clock.now()
-            self._due_s = now_s + max(self._gap_s, READ_PAUSE_MIN * (now_s - began_s))
+            self._due_s = next_read_s(began_s, self._clock.now(), self._gap_s)
             self._left = self._tasks_with_room(view.open_room())
         return min(wanted, self._left)
 

@@ -2,10 +2,10 @@
 
 Goal     Give the next room to the tenant with the smallest share, however many jobs another queues.
 Promise  No I/O: a driver answers its effects. Lanes, what tenants use, and the view are read once a
-         gap (`share_gap_ms`), or less often where reads take long. If a lease brought fewer jobs
-         than it asked for, they are read again before the next one. Between reads, what this
-         process has leased is added to what tenants use. What other replicas lease is seen with
-         the next read. The time of this process is one more resource (`attention.py`).
+         gap (`share_gap_ms`), or less often where reads take long (`read_pause.py`). If a lease
+         brought fewer jobs than it asked for, they are read again before the next one. Between
+         reads, what this process has leased is added to what tenants use. What other replicas lease
+         is seen with the next read. The time of this process is one more resource (`attention.py`).
 Source   DRF (NSDI 2011) and Choosy (EuroSys 2013); docs/decisions/0058-the-order-of-the-queue.md.
 """
 
@@ -23,6 +23,7 @@ from omega.framework.attention import WHOLE_US, Attention
 from omega.framework.effects import Effects, called, refreshed
 from omega.framework.job_attempt import AttemptEnd, JobResult
 from omega.framework.passed_over import PassedOver
+from omega.framework.read_pause import next_read_s
 from omega.framework.wakeable import NO_LEASE
 from omega.limits import LIMITS
 from omega.model.arrays import Amounts, Counts, integers
@@ -34,9 +35,6 @@ from omega.store.holdings import RESOURCES
 from omega.store.lanes import LaneHead, TenantUse
 from omega.store.leases import ParkedJob
 
-READ_PAUSE_MIN: Final = 20
-"""The pause after a read is at least so many times as long as the read: reads take at most a
-twentieth of the time."""
 JOBS_LEASED_MIN: Final = 8
 """How many jobs may be leased although the view has less room: some may have come free since."""
 LEFT_TO_OTHERS_S: Final = 1.0
@@ -214,9 +212,8 @@ class FairQueue:
         self._room_left = {lane: since for lane, since in self._room_left.items() if lane in there}
         names = {head.lane.tenant for head in heads}.union(use.used)
         nodes = self._nodes_of(sorted(names), use.tenants)
-        now_s = self._clock.now()
         self._known = _Known(
-            due_s=now_s + max(self._gap_ms / 1_000, READ_PAUSE_MIN * (now_s - began_s)),
+            due_s=next_read_s(began_s, self._clock.now(), self._gap_ms / 1_000),
             viewed_s=viewed_s,
             heads=heads,
             lanes=_lanes(heads, nodes),

@@ -5,8 +5,9 @@ from dataclasses import replace
 from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.framework.deadline_queue import JOBS_AT_FIRST, DeadlineQueue
-from omega.framework.effects import drive
+from omega.framework.effects import Effect, drive
 from omega.framework.job_attempt import AttemptEnd, JobResult
+from omega.framework.read_pause import PAUSE_S_MAX
 from omega.model.jobs import LeasedJob
 from omega.store.leases import HandBack
 from omega.store.memory.store import MemoryStore
@@ -63,6 +64,19 @@ class TestDeadlineQueue:
         assert 6 == self.jobs_max()
         self.took()
         assert 5 == self.jobs_max()
+
+    def test_after_a_read_that_took_long_the_view_is_soon_read_again(self) -> None:
+        def answer(effect: Effect) -> object:
+            self.clock.advance(60)  # the process was stopped, or the server had to be promoted
+            return self.driver.answer(effect)
+
+        self.took()
+        assert 6 == drive(self.queue.jobs_max(64), answer)
+        self.fill()
+        assert 6 == self.jobs_max()
+        self.clock.advance(PAUSE_S_MAX)
+
+        assert 0 == self.jobs_max()
 
     def test_none_are_leased_while_the_cell_is_full_and_again_a_gap_after_it_is_not(self) -> None:
         self.took()
