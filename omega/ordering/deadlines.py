@@ -2,7 +2,7 @@
 
 Goal     Keep the targets of pipelines whose work is urgent, while others have time.
 Promise  A key is a number; the pending stage with the smallest key is meant to go next, of equal
-         ones that with the lowest id. All keys of one policy are comparable: those of LLF, EDF and
+         ones that with the lowest id. All keys of one order are comparable: those of LLF, EDF and
          TOKENS are times, those of SJF durations. Nothing here reads a clock: costs and times are
          integers, in milliseconds.
 Source   Xu et al., Cameo (NSDI 2021), for messages of streams; here for stages of seconds.
@@ -10,48 +10,42 @@ Source   Xu et al., Cameo (NSDI 2021), for messages of streams; here for stages 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Final
 
+from omega.model.lanes import QueueOrder
 from omega.model.pipeline_graph import PipelineGraph
 
 LAST: Final = 2**63 - 1
 """The key of what has no token: after all others. The largest number that a `bigint` holds."""
 
 
-class DeadlinePolicy(Enum):
-    """What the key of a stage is."""
-
-    LLF = "llf"  # least laxity: the latest start that keeps the target
-    EDF = "edf"  # earliest deadline: the latest end that keeps the target
-    SJF = "sjf"  # shortest job: the stage's own cost
-    TOKENS = "tokens"  # the stamp of its pipeline's token
-
-
-def stage_keys(
-    graph: PipelineGraph,
-    cost_ms: Mapping[str, int],
-    policy: DeadlinePolicy,
-    *,
-    target_ms: int,
-    stamp_ms: int = LAST,
+def start_deadlines(
+    graph: PipelineGraph, cost_ms: Mapping[str, int], target_ms: int
 ) -> dict[str, int]:
-    """Return the key of each stage of a pipeline, by name.
+    """Return the latest start of each stage of a pipeline that keeps its target, by name.
 
     `cost_ms` estimates how long each stage takes. `target_ms` is the time by which the last stage
-    should have ended: the time of submission plus the allowed duration. `stamp_ms` is the stamp of
-    the pipeline's token, for TOKENS.
+    should have ended: the time of submission plus the allowed duration.
     """
     below = graph.below_ms(cost_ms)
-    match policy:
-        case DeadlinePolicy.LLF:
-            return {name: target_ms - cost_ms[name] - below[name] for name in graph.order}
-        case DeadlinePolicy.EDF:
-            return {name: target_ms - below[name] for name in graph.order}
-        case DeadlinePolicy.SJF:
-            return {name: cost_ms[name] for name in graph.order}
-        case DeadlinePolicy.TOKENS:
-            return dict.fromkeys(graph.order, stamp_ms)
+    return {name: target_ms - cost_ms[name] - below[name] for name in graph.order}
+
+
+def stage_key(order: QueueOrder, *, start_ms: int, cost_ms: int, stamp_ms: int) -> int:
+    """Return the key of a stage in an order: of LLF in those that do not go by keys.
+
+    `start_ms` is its start deadline, `stamp_ms` the stamp of its pipeline's token, or LAST.
+    functions/pipelines.sql does the same.
+    """
+    match order:
+        case QueueOrder.EDF:  # the latest end that keeps the target
+            return start_ms + cost_ms
+        case QueueOrder.SJF:
+            return cost_ms
+        case QueueOrder.TOKENS:
+            return stamp_ms
+        case _:
+            return start_ms
 
 
 @dataclass(frozen=True, kw_only=True)

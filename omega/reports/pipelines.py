@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omega.model.pipeline_graph import PipelineGraph, Stage
-from omega.ordering.deadlines import DeadlinePolicy, stage_keys
+from omega.ordering.deadlines import start_deadlines
 from omega.ordering.stage_costs import stage_costs_ms
 from omega.store.pipelines import PipelineReader, PipelineStatus, StageEnd, StageStatus
 
@@ -49,8 +49,7 @@ class PipelineReport:
         graph = PipelineGraph([Stage(it.name, it.after) for it in pipeline.stages])
         units = {it.name: it.units for it in pipeline.stages}
         costs = stage_costs_ms(graph, units, micros, pipeline.within_ms)
-        target_ms = pipeline.target_ms
-        starts = stage_keys(graph, costs, DeadlinePolicy.LLF, target_ms=target_ms)
+        starts = start_deadlines(graph, costs, pipeline.target_ms)
         lines = []
         for it in pipeline.stages:
             start_ms = starts[it.name] if it.start_ms is None else it.start_ms
@@ -66,11 +65,6 @@ class PipelineReport:
                 )
             )
         return cls(pipeline, lines, now_ms)
-
-    @classmethod
-    def read(cls, store: PipelineReader, pipeline: PipelineStatus, now_ms: int) -> "PipelineReport":
-        """Return the report of a pipeline with what is known of its costs."""
-        return cls.of(pipeline, store.stage_micros(pipeline.tenant, pipeline.name), now_ms)
 
     @property
     def state(self) -> str:
@@ -123,6 +117,15 @@ class PipelineReport:
             }
             for line in self.lines
         ]
+
+
+def read_reports(
+    store: PipelineReader, pipelines: Sequence[PipelineStatus], now_ms: int
+) -> list[PipelineReport]:
+    """Return the reports of pipelines; what is known of the costs of a template is read once."""
+    templates = {(it.tenant, it.name) for it in pipelines}
+    micros = {template: store.stage_micros(*template) for template in sorted(templates)}
+    return [PipelineReport.of(it, micros[it.tenant, it.name], now_ms) for it in pipelines]
 
 
 def _state(stage: StageStatus) -> str:

@@ -7,7 +7,6 @@ Source   docs/guide/pipelines.md shows such files; omega.workload.spec reads job
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError
@@ -17,7 +16,7 @@ from omega.limits import INT4_MAX, LIMITS
 from omega.model.pipeline_graph import PipelineGraph, Stage
 from omega.model.pipelines import PipelineSpec, PipelineStage, TokenRate
 from omega.workload.quantities import duration_ms, shown
-from omega.workload.spec import PARTS, GroupSpec, content_of, job_of, rejected, values_in
+from omega.workload.spec import PARTS, GroupSpec, job_of, rejected, values_in
 from omega.workload.spec_parts import Name, Part, at_most
 from omega.workload.yaml_lines import Document, Steps
 
@@ -72,11 +71,6 @@ _PARTS: Mapping[str, type[Part]] = {
     "stages": StageSpec,
     "tokens": TokenSpec,
 }
-
-
-def read_pipelines(path: Path) -> list[PipelineSpec]:
-    """Return the pipelines of a YAML file. Raises BadInput."""
-    return parse_pipelines(content_of(path), str(path))
 
 
 def parse_pipelines(text: str | bytes, file: str) -> list[PipelineSpec]:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from omega.errors import NotAllowed
 from omega.limits import LIMITS
 from omega.model.arrays import integers
+from omega.model.lanes import QueueOrder
 from omega.model.pipeline_graph import PipelineGraph, Stage
 from omega.model.pipelines import PipelineSpec
-from omega.ordering.deadlines import DeadlinePolicy, SourceTokens, stage_keys
+from omega.ordering.deadlines import SourceTokens, stage_key, start_deadlines
 from omega.ordering.stage_costs import learnt_micros, stage_costs_ms
 from omega.store.postgres.assignment import assign_machines
 from omega.store.postgres.history import prune
@@ -56,9 +57,24 @@ def test_deadlines_are_those_of_the_pure_functions(
     graph = PipelineGraph([Stage(it.name, it.after) for it in spec.stages])
     units = {it.name: it.units for it in spec.stages}
     costs = stage_costs_ms(graph, units, known, spec.within_ms)
-    starts = stage_keys(graph, costs, DeadlinePolicy.LLF, target_ms=status.target_ms)
+    starts = start_deadlines(graph, costs, status.target_ms)
 
     assert ([costs[name] for name in units], [starts[name] for name in units]) == found
+
+
+@pytest.mark.parametrize("order", QueueOrder)
+@examples(10)
+@given(times=st.tuples(*[st.integers(-(10**15), 10**15)] * 3))
+def test_keys_are_those_of_the_pure_function(
+    database_url: str, order: QueueOrder, times: tuple[int, int, int]
+) -> None:
+    start_ms, cost_ms, stamp_ms = times
+    with psycopg.connect(database_url) as owner:
+        found = owner.execute(
+            "SELECT omega.key_in_order(%s, %s, %s, %s)", (order.value, *times)
+        ).fetchone()
+
+    assert (stage_key(order, start_ms=start_ms, cost_ms=cost_ms, stamp_ms=stamp_ms),) == found
 
 
 @examples(30)

@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omega.errors import BadInput
+from omega.model.lanes import QueueOrder
 from omega.model.pipeline_graph import PipelineGraph, Stage
-from omega.ordering.deadlines import DeadlinePolicy, stage_keys
+from omega.ordering.deadlines import LAST, stage_key, start_deadlines
 from tests.fixtures.doses import examples
 
-TIMED = (DeadlinePolicy.LLF, DeadlinePolicy.EDF)
+TIMED = (QueueOrder.DEADLINE, QueueOrder.EDF)
 COSTS = st.integers(0, 100)
 
 
@@ -50,22 +51,20 @@ def test_a_stage_that_starts_at_its_deadline_leaves_the_next_time_to_keep_theirs
     pipeline: tuple[list[Stage], dict[str, int]], target_ms: int
 ) -> None:
     stages, cost_ms = pipeline
-    keys = stage_keys(PipelineGraph(stages), cost_ms, DeadlinePolicy.LLF, target_ms=target_ms)
+    keys = start_deadlines(PipelineGraph(stages), cost_ms, target_ms)
 
     for stage in stages:
         assert keys[stage.name] + cost_ms[stage.name] <= target_ms
         assert all(keys[prior] + cost_ms[prior] <= keys[stage.name] for prior in stage.after)
 
 
-def ordered(
-    policy: DeadlinePolicy, targets_ms: Sequence[int], costs_ms: Sequence[int]
-) -> list[int]:
+def ordered(policy: QueueOrder, targets_ms: Sequence[int], costs_ms: Sequence[int]) -> list[int]:
     """Return the order of pipelines of one stage each, in which equal keys go by age."""
     alone = PipelineGraph([Stage("only")])
-    keys = [
-        stage_keys(alone, {"only": cost_ms}, policy, target_ms=target_ms)["only"]
-        for target_ms, cost_ms in zip(targets_ms, costs_ms, strict=True)
-    ]
+    keys = []
+    for target_ms, cost_ms in zip(targets_ms, costs_ms, strict=True):
+        start_ms = start_deadlines(alone, {"only": cost_ms}, target_ms)["only"]
+        keys.append(stage_key(policy, start_ms=start_ms, cost_ms=cost_ms, stamp_ms=LAST))
     return sorted(range(len(keys)), key=lambda at: (keys[at], at))
 
 
@@ -87,7 +86,7 @@ def test_with_all_targets_and_costs_equal_each_policy_is_first_in_first_out(
 ) -> None:
     arrivals_ms = sorted(arrivals_ms)
     targets_ms = [arrival_ms + within_ms for arrival_ms in arrivals_ms]
-    for policy in (*TIMED, DeadlinePolicy.SJF):
+    for policy in (*TIMED, QueueOrder.SJF):
         order = ordered(policy, targets_ms, [cost_ms] * len(targets_ms))
 
         assert list(range(len(arrivals_ms))) == order

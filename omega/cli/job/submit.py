@@ -7,7 +7,6 @@ Promise  All jobs of a file are submitted in one submission, or none; a plan is 
 Source   omega.workload.spec, which enforces the limit; SubmitterStore.submit.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Final
@@ -18,11 +17,11 @@ import typer
 from omega.cli.cell_access import cell_store
 from omega.cli.job.planned import PlanFile, commit_plan
 from omega.cli.job.screens import jobs_table, print_ids
+from omega.cli.spec_input import parsed
 from omega.clock import Clock, RealClock
 from omega.errors import BadInput, did_you_mean
 from omega.framework.registry import startable_kinds
 from omega.lifecycle.states import State
-from omega.limits import LIMITS
 from omega.model.jobs import JobSpec
 from omega.processes.stopping import stop_on_signals
 from omega.reports.jobs import row_of
@@ -34,9 +33,8 @@ from omega.store.status import JobStatus
 from omega.terminal.consoles import Output, warn
 from omega.terminal.options import DataDir, JsonTo
 from omega.workload.quantities import shown
-from omega.workload.spec import parse_specs, read_specs
+from omega.workload.spec import parse_specs
 
-STANDARD_INPUT: Final = "-"
 POLL_S: Final = 0.2
 UNDECIDED: Final = (State.PENDING, State.PLANNING)
 WELL: Final = (State.RUNNING, State.SUCCEEDED)
@@ -114,21 +112,12 @@ def _asked(
 ) -> tuple[Sequence[JobSpec], Callable[[Store], list[int]]]:
     """Return the jobs of a file or a plan, and a function that submits them."""
     if spec is not None and plan is None:
-        specs = _read(spec)
+        specs = parsed(spec, parse_specs)
         return specs, lambda store: store.submit(specs)
     if plan is None or spec is not None:
         raise BadInput("name a file of jobs, or a plan by --plan", field="SPEC.yaml")
     planned, names = read_plan(plan, uuid4())
     return [planned.spec], lambda store: [commit_plan(store, planned, names)]
-
-
-def _read(spec: Path) -> list[JobSpec]:
-    if str(spec) != STANDARD_INPUT:
-        return read_specs(spec)
-    content = sys.stdin.buffer.read(LIMITS.file_bytes_max + 1)
-    if len(content) > LIMITS.file_bytes_max:
-        raise BadInput(f"it is longer than {LIMITS.file_bytes_max:,} bytes", file="standard input")
-    return parse_specs(content, "standard input")
 
 
 def unheard_of(specs: Sequence[JobSpec], store: JobReader) -> list[str]:

@@ -6,7 +6,6 @@ Promise  All pipelines of a file are submitted in one submission, or none. `stat
 Source   omega.workload.pipeline_spec; omega.reports.pipelines; docs/decisions/0059.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -16,19 +15,17 @@ from rich.table import Table
 
 from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader, cell_store
 from omega.cli.job.screens import cut
-from omega.errors import BadInput, OmegaError
-from omega.limits import LIMITS
-from omega.model.pipelines import PipelineSpec
-from omega.reports.pipelines import PipelineReport
+from omega.cli.spec_input import parsed
+from omega.errors import OmegaError
+from omega.reports.pipelines import PipelineReport, read_reports
 from omega.reports.printable import printable, short
 from omega.reports.wording import UNKNOWN, duration, ranges, things
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, JsonTo
-from omega.workload.pipeline_spec import parse_pipelines, read_pipelines
+from omega.workload.pipeline_spec import parse_pipelines
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
-STANDARD_INPUT: Final = "-"
 MS_PER_S: Final = 1_000
 
 
@@ -50,7 +47,7 @@ def submit(
     [bold]{name: chat, scheduler: batch, pipeline: {within: 30s, stages: \\[...]}}[/]
     """
     output = Output(json_to)
-    specs = _read(spec)
+    specs = parsed(spec, parse_pipelines)
     with cell_store(data_dir) as store:
         ids = store.submit_pipelines(specs)
     stages = sum(len(it.stages) for it in specs)
@@ -87,7 +84,7 @@ def status(
             raise OmegaError(f"there is no pipeline {pipeline}; see: omega pipeline status")
         else:
             found = [one]
-        reports = [PipelineReport.read(store, it, now_ms) for it in found]
+        reports = read_reports(store, found, now_ms)
     summaries = [report.summary() for report in reports]
     output.document(
         parameters={"pipeline": pipeline, "demo": demo},
@@ -97,15 +94,6 @@ def status(
         else summaries[0],
     )
     output.console.print(_list(reports) if pipeline is None else _one(reports[0]))
-
-
-def _read(spec: Path) -> list[PipelineSpec]:
-    if str(spec) != STANDARD_INPUT:
-        return read_pipelines(spec)
-    content = sys.stdin.buffer.read(LIMITS.file_bytes_max + 1)
-    if len(content) > LIMITS.file_bytes_max:
-        raise BadInput(f"it is longer than {LIMITS.file_bytes_max:,} bytes", file="standard input")
-    return parse_pipelines(content, "standard input")
 
 
 def _list(reports: list[PipelineReport]) -> RenderableType:

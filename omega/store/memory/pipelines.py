@@ -14,18 +14,12 @@ from omega.limits import LIMITS
 from omega.model.lanes import QueueOrder
 from omega.model.pipeline_graph import PipelineGraph, Stage
 from omega.model.pipelines import PipelineSpec
-from omega.ordering.deadlines import LAST, DeadlinePolicy, SourceTokens, stage_keys
+from omega.ordering.deadlines import LAST, SourceTokens, stage_key, start_deadlines
 from omega.ordering.stage_costs import learnt_micros, stage_costs_ms
 from omega.store.memory.job_records import JobRecord
 from omega.store.memory.jobs import MemoryJobs, milliseconds
 from omega.store.pipelines import PipelineStatus, StageEnd, StageStatus
 
-POLICIES: Mapping[QueueOrder, DeadlinePolicy] = {
-    QueueOrder.DEADLINE: DeadlinePolicy.LLF,
-    QueueOrder.EDF: DeadlinePolicy.EDF,
-    QueueOrder.SJF: DeadlinePolicy.SJF,
-    QueueOrder.TOKENS: DeadlinePolicy.TOKENS,
-}
 _ENDS: Mapping[State, StageEnd] = {
     State.SUCCEEDED: StageEnd.SUCCEEDED,
     State.FAILED: StageEnd.FAILED,
@@ -155,15 +149,9 @@ class MemoryPipelines(MemoryJobs):
         stage = record.stages[name]
         assert stage.cost_ms is not None
         assert stage.start_ms is not None
-        match POLICIES.get(order, DeadlinePolicy.LLF):
-            case DeadlinePolicy.LLF:
-                return stage.start_ms
-            case DeadlinePolicy.EDF:
-                return stage.start_ms + stage.cost_ms
-            case DeadlinePolicy.SJF:
-                return stage.cost_ms
-            case DeadlinePolicy.TOKENS:
-                return record.stamp
+        return stage_key(
+            order, start_ms=stage.start_ms, cost_ms=stage.cost_ms, stamp_ms=record.stamp
+        )
 
     def _queue_stages(self, record: PipelineRecord) -> None:
         """Make jobs of the stages that may be queued now."""
@@ -173,8 +161,7 @@ class MemoryPipelines(MemoryJobs):
         spec, known = record.spec, self._pipelines.micros.get(record.template, {})
         units = {stage.name: stage.units for stage in spec.stages}
         costs = stage_costs_ms(record.graph, units, known, spec.within_ms)
-        target_ms = record.submitted_ms + spec.within_ms
-        starts = stage_keys(record.graph, costs, DeadlinePolicy.LLF, target_ms=target_ms)
+        starts = start_deadlines(record.graph, costs, record.submitted_ms + spec.within_ms)
         jobs = {stage.name: stage.job for stage in spec.stages}
         for stage in ready:
             number, name = len(self._jobs) + 1, stage.name

@@ -3,8 +3,11 @@
 from collections import Counter
 from heapq import heapify, heappop, heappush
 
+import pytest
+
+from omega.model.lanes import QueueOrder
 from omega.model.pipeline_graph import PipelineGraph, Stage
-from omega.ordering.deadlines import LAST, DeadlinePolicy, SourceTokens, stage_keys
+from omega.ordering.deadlines import LAST, SourceTokens, stage_key, start_deadlines
 
 DIAMOND = PipelineGraph(
     [
@@ -17,28 +20,32 @@ DIAMOND = PipelineGraph(
 COST_MS = {"read": 10, "fast": 20, "slow": 300, "join": 4}
 
 
-def test_least_laxity_is_the_latest_start_that_keeps_the_target() -> None:
-    keys = stage_keys(DIAMOND, COST_MS, DeadlinePolicy.LLF, target_ms=1_000)
+STARTS_MS = start_deadlines(DIAMOND, COST_MS, 1_000)
 
-    assert {"read": 686, "fast": 976, "slow": 696, "join": 996} == keys
+
+def keys(order: QueueOrder, *, stamp_ms: int = LAST) -> dict[str, int]:
+    return {
+        name: stage_key(order, start_ms=start_ms, cost_ms=COST_MS[name], stamp_ms=stamp_ms)
+        for name, start_ms in STARTS_MS.items()
+    }
+
+
+@pytest.mark.parametrize("order", [QueueOrder.DEADLINE, QueueOrder.FIFO])
+def test_least_laxity_is_the_latest_start_that_keeps_the_target(order: QueueOrder) -> None:
+    assert {"read": 686, "fast": 976, "slow": 696, "join": 996} == keys(order)
 
 
 def test_the_earliest_deadline_leaves_out_the_own_cost() -> None:
-    keys = stage_keys(DIAMOND, COST_MS, DeadlinePolicy.EDF, target_ms=1_000)
-
-    assert {"read": 696, "fast": 996, "slow": 996, "join": 1_000} == keys
+    assert {"read": 696, "fast": 996, "slow": 996, "join": 1_000} == keys(QueueOrder.EDF)
 
 
 def test_the_shortest_job_is_judged_by_its_cost_alone() -> None:
-    assert COST_MS == stage_keys(DIAMOND, COST_MS, DeadlinePolicy.SJF, target_ms=1_000)
+    assert COST_MS == keys(QueueOrder.SJF)
 
 
 def test_all_stages_of_a_pipeline_have_the_stamp_of_its_token() -> None:
-    keys = stage_keys(DIAMOND, COST_MS, DeadlinePolicy.TOKENS, target_ms=1_000, stamp_ms=42)
-    without = stage_keys(DIAMOND, COST_MS, DeadlinePolicy.TOKENS, target_ms=1_000)
-
-    assert {42} == set(keys.values())
-    assert {LAST} == set(without.values())
+    assert {42} == set(keys(QueueOrder.TOKENS, stamp_ms=42).values())
+    assert {LAST} == set(keys(QueueOrder.TOKENS).values())
 
 
 def test_tokens_are_stamped_evenly_in_their_interval() -> None:
