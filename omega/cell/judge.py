@@ -2,8 +2,8 @@
 
 Goal     The rule as a pure function of arrays, for memory stores and simulations; Postgres has its
          own. Fast enough for the simulator and simple enough to trust.
-Promise  Same verdicts, rows and sequences as the function in Postgres and as the slow twin in
-         `omega.testing.twin`: a property test drives all three with the same histories.
+Promise  Same verdicts, rows and sequences as the function in Postgres. Property tests compare each
+         with a slow twin, `omega.testing.twin`.
 Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.md.
 """
 
@@ -20,9 +20,9 @@ from omega.model.outcomes import ACCEPTED, NO_IDS, Outcome, Verdict
 def judge(rows: MachineRows, transaction: Transaction, context: CommitContext) -> Outcome:
     """Judge the claims in order, job by job, against what earlier granted claims left.
 
-    The usual case is decided here: no evictions, quotas that suffice for all claims, and no refused
-    claim with an alternate. `judge_sequentially` decides all other transactions, and has the whole
-    rule.
+    The usual case is decided here: no evictions, quotas that suffice for all claims, and no claim
+    with an alternate that is refused because of its machine. `judge_sequentially` decides all other
+    transactions, and has the whole rule.
 
     `rows` must hold every existing machine that the transaction names or that runs one of
     `context.victims`. The outcome's fresh rows are the machines named or changed, after the commit.

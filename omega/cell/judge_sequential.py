@@ -136,8 +136,8 @@ class _SequentialJudge:
     ) -> Verdict:
         """Judge a claim on one machine; if it is granted, apply what it takes and evicts to `left`.
 
-        `named` has job and task of each eviction; `who` is the claim's job and its position in the
-        transaction.
+        `named` has job and task of each eviction; `who` is the id of the claim's job and the job's
+        position in the transaction.
         """
         job, _ = who
         machine_verdict = Verdict(int(self._options.machine_verdict[option]))

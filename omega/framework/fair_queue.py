@@ -43,7 +43,7 @@ LEFT_TO_OTHERS_S: Final = 1.0
 
 @dataclass(frozen=True)
 class _Charge:
-    """What a lease of this process adds to what a tenant uses, until a sum of use includes it."""
+    """What a lease adds to what a tenant uses, until a sum of use was read that includes it."""
 
     at_s: float
     """When the job was leased."""
@@ -254,7 +254,7 @@ class FairQueue:
     def _key_of(self, lane: Lane) -> Lane | str:
         """Return what is passed over if a job of this lane finds no room: it, or its tenant.
 
-        Lanes without constraints count as one: what needs as much may use as few machines.
+        A tenant's lanes without constraints count as one: their jobs may use the same machines.
         """
         if self.order is not QueueOrder.CHOOSY:
             return lane.tenant

@@ -1,7 +1,8 @@
 """Claims and transactions: the requests that a scheduler commits.
 
 Goal     The one form in which every scheduler states its decisions.
-Promise  Frozen arrays, one entry a claim; claims of one job are adjacent and in order.
+Promise  Frozen arrays, one entry a claim; claims of one job are adjacent, in the
+         order in which they are judged.
 Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.md.
 """
 
@@ -39,6 +40,7 @@ class Alternates:
     """Position of the claim; ascending. The alternates of one claim are in order of preference."""
     machine: Ids
     seen: Sequences
+    """The machine's sequence number in the view that placement used."""
     shape: Index
     """Row of `Claims.shapes` asked for on that machine, where other device slots may be free."""
 
@@ -53,7 +55,10 @@ class Alternates:
 
 @dataclass(frozen=True, eq=False)
 class Evictions:
-    """Placed tasks that claims evict: on their own machine, or of their own job (a move)."""
+    """Placed tasks that claims evict, each on the machine of its claim or of the job of its claim.
+
+    A claim that evicts its own task moves it.
+    """
 
     claim: Index
     """Position of the claim that needs the room; ascending."""
@@ -214,7 +219,8 @@ class Transaction:
     """Claims submitted together, judged strictly in order, grouped by job."""
 
     id: UUID
-    """Made by the scheduler; committing the same id again returns the recorded outcome."""
+    """Made by the scheduler; committing the same id again returns the recorded
+    verdicts, with the machines' rows as they are then."""
     scheduler: str
     replica: str
     rule: ConflictRule

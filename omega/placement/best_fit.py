@@ -55,8 +55,8 @@ def spread(
 ) -> Counts:
     """Return how many tasks each machine of the room gets if failure domains are balanced.
 
-    Machines that lack the attribute form a domain of their own. Within a domain the best machine
-    is filled first.
+    A failure domain is the machines with one value of the group's `spread_over`; those that lack
+    this attribute are one more. Within a domain the best machine is filled first.
     """
     domain, running = _domains(room)
     by_domain = _sums(domain, room.tasks, len(running))
@@ -66,6 +66,8 @@ def spread(
     order = likely[best_first(prefer(room)[likely], rng)]
     order = order[np.argsort(domain[order], kind="stable")]
     ordered, its_domain = room.tasks[order], domain[order]
+    # `before`: the room of better machines of the same domain. The sums run over all domains, so
+    # the room of domains with lower numbers is subtracted.
     lower = np.where(share > 0, by_domain, 0)
     before = np.cumsum(ordered) - ordered - (np.cumsum(lower) - lower)[its_domain]
     given = np.zeros_like(room.tasks)
@@ -118,7 +120,7 @@ def best_fit_slots(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
     slices = room.task_group.gpu_slices
     devices = free_devices(room.view.free, room.at)
     whole = (devices >= GPU_SLICES).sum(axis=1)
-    tie = whole + rng.random(len(whole))
+    tie = whole + rng.random(len(whole))  # below DEVICES_MAX + 1: decides only between equals
 
     # A machine is first used by its best slot, so only the `wanted` machines with the best slots
     # can get a task.

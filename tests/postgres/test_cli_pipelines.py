@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from omega.cli.pipeline.cancel import cancel_pipeline
+from omega.errors import OmegaError
+from omega.store.pipelines import StageEnd
 from omega.store.postgres.store import PostgresStore
-from omega.testing.pipeline_contract import run
+from omega.testing.pipeline_contract import DIAMOND, a_pipeline, queued, run, stages
 from omega.testing.steps import add_a_cell
 from tests.fixtures.command_line import Omega, document
 from tests.unit.workload.test_pipeline_spec import CHAT
@@ -40,6 +43,48 @@ def test_a_pipeline_is_submitted_and_its_stages_are_shown(
     assert ("going on", 1) == (one["summary"]["state"], one["summary"]["ended"])
     assert f"Pipeline {number}, chat of tenant default: going on" in shown.out
     assert "1 of 2" in listed.out
+
+
+def test_a_cancelled_pipeline_ends_at_once_and_only_once(
+    omega: Omega, store: PostgresStore
+) -> None:
+    add_a_cell(store)
+    first, other = store.submit_pipelines([a_pipeline(DIAMOND), a_pipeline()])
+    run(store, first, "read")
+    ran = omega("pipeline", "cancel", str(first), "7", str(first))
+    again = omega("pipeline", "cancel", str(first))
+
+    assert (1, f"Pipeline {first} is cancelled; 1 of 4 stages had succeeded.") == (
+        ran.code,
+        ran.out.strip(),
+    )
+    assert "there is no pipeline 7" in ran.err
+    assert (1, "") == (again.code, again.out)
+    assert f"pipeline {first} is over already" in again.err
+    assert {
+        "read": StageEnd.SUCCEEDED,
+        "fast": StageEnd.CANCELLED,
+        "slow": StageEnd.CANCELLED,
+        "join": StageEnd.SKIPPED,
+    } == {name: stage.end for name, stage in stages(store, first).items()}
+    assert ["first"] == queued(store, other)
+
+
+def test_stages_that_follow_while_a_pipeline_is_cancelled_are_cancelled_too(
+    store: PostgresStore,
+) -> None:
+    add_a_cell(store)
+    (pipeline,) = store.submit_pipelines([a_pipeline(DIAMOND)])
+    before = store.pipeline(pipeline)
+    assert before is not None
+    run(store, pipeline, "read")  # after the stages were read
+
+    after = cancel_pipeline(store, before)
+
+    assert after.finished_ms is not None
+    assert [] == queued(store, pipeline)
+    with pytest.raises(OmegaError, match="is over already"):
+        cancel_pipeline(store, before)
 
 
 def test_bad_input_is_one_sentence_and_nothing_is_stored(

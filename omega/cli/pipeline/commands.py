@@ -1,4 +1,4 @@
-"""`omega pipeline`: submits pipelines, and shows how far they have come.
+"""`omega pipeline`: submits pipelines, shows how far they have come, and cancels them.
 
 Goal     Submit stages that wait for each other, and say which of them are late.
 Promise  All pipelines of a file are submitted in one submission, or none. `status` reads, and
@@ -15,8 +15,9 @@ from rich.table import Table
 
 from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader, cell_store
 from omega.cli.job.screens import cut
+from omega.cli.pipeline import cancel
+from omega.cli.pipeline.named import named_pipeline
 from omega.cli.spec_input import parsed
-from omega.errors import OmegaError
 from omega.reports.pipelines import PipelineReport, read_reports
 from omega.reports.printable import printable, short
 from omega.reports.wording import UNKNOWN, duration, ranges, things
@@ -25,6 +26,7 @@ from omega.terminal.options import DataDir, JsonTo
 from omega.workload.pipeline_spec import parse_pipelines
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+app.command("cancel")(cancel.command)
 
 MS_PER_S: Final = 1_000
 
@@ -78,12 +80,7 @@ def status(
     output = Output(json_to)
     with cell_reader(data_dir, read_from, demo=demo) as store:
         now_ms = store.now_ms()
-        if pipeline is None:
-            found = store.pipelines()
-        elif not 0 < pipeline < 2**63 or (one := store.pipeline(pipeline)) is None:
-            raise OmegaError(f"there is no pipeline {pipeline}; see: omega pipeline status")
-        else:
-            found = [one]
+        found = store.pipelines() if pipeline is None else [named_pipeline(store, pipeline)]
         reports = read_reports(store, found, now_ms)
     summaries = [report.summary() for report in reports]
     output.document(

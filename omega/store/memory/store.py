@@ -126,7 +126,7 @@ class MemoryStore(
         evicted_from = self._evicted_from(outcome)
         if outcome.accepted.any():
             self._apply(transaction, outcome)
-        # Stories count on it: runs begin and end before their commit is recorded.
+        # Recorded last: stories rely on runs that begin and end before their commit is recorded.
         self._record(transaction, outcome, evicted_from)
         return outcome
 

@@ -1,13 +1,16 @@
--- The commit rule: docs/decisions/0003, 0015 and 0016. omega/cell/judge.py has the same rule in numpy, and a
--- property test compares the two.
+-- The commit rule: docs/decisions/0003, 0015 and 0016. omega/cell/judge.py has the same rule in numpy. Property tests
+-- compare both with omega/testing/twin.py.
+--
+-- __init__.py says what stands for placeholders in this folder. The functions grant_any_kind and grant_no_device are made
+-- from grant_plainly.sql. What refuses claims is in judge_claims.sql.
 --
 -- Locks are always taken in this order: jobs by id, then quotas by id, then machines by id. So two commits on the
 -- same rows queue behind one another and cannot deadlock. The function needs READ COMMITTED: a row is judged as it
 -- is when its lock has been taken.
 CREATE FUNCTION omega.commit_claims(
     _id uuid, _scheduler text, _replica text, _by_sequence boolean,
-    _jobs bigint[], _tokens uuid[], _minimums integer[], _ends integer[],      -- an entry a job
-    _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[],  -- an entry a claim
+    _jobs bigint[], _tokens uuid[], _minimums integer[], _ends integer[],      -- an entry a job: its grants_min, its last claim, from 1
+    _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[],  -- an entry a claim; shapes from 1
     _amounts integer[],                               -- all kinds of shape 1, then of shape 2 ...
     -- An entry for each alternate, and for each eviction; both ascend by claim, from 1. Most transactions have none,
     -- and do not send these.
@@ -21,7 +24,7 @@ CREATE FUNCTION omega.commit_claims(
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     named integer[];       -- all machines named in claims and alternates
-    touched integer[];     -- and the machines that lose tasks if a gang breaks
+    touched integer[];     -- and those that may lose tasks: of gangs that break, and of jobs whose tasks move
     held boolean[];        -- an entry for each job: is its lease held under the token?
     some_held boolean;     -- if no lease is held, nothing is granted and no row is locked
     rest int4multirange[];  -- an entry for each job: the tasks that stay unplaced if all claims are accepted
@@ -40,7 +43,7 @@ BEGIN
               USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM check_transaction(_jobs, _tokens, _minimums, _ends, _tasks, _machines, _seen, _shapes, _amounts);
-    -- Null if one of them is.
+    -- The sum is null if one of these arrays is; check_choices refuses that.
     IF (cardinality(_other_claims) + cardinality(_other_machines) + cardinality(_other_seen) + cardinality(_other_shapes)
         + cardinality(_evict_claims) + cardinality(_evict_jobs) + cardinality(_evict_tasks) = 0) IS NOT TRUE THEN
         PERFORM check_choices(cardinality(_tasks), cardinality(_amounts) / ${kinds}, _other_claims, _other_machines,
@@ -149,8 +152,8 @@ BEGIN
     VALUES (_id, _scheduler, _replica, _by_sequence, _jobs, _ends, _tasks, landed, verdicts,
             evicted_jobs, evicted_tasks, evicted_machines)
         ON CONFLICT DO NOTHING;
-    -- One with the same id was under way, and naming no job in common, neither waited for the other
-    -- above. One that granted nothing is harmless: its twins name jobs that never were.
+    -- Another call with this id ran at the same time, and neither waited for the other above: they locked no job in
+    -- common. If this call granted nothing, its answer is right: all leases that it names are lost.
     IF NOT FOUND AND ${accepted} = ANY (verdicts) THEN
         RAISE EXCEPTION 'bad transaction: another one has this id' USING ERRCODE = 'invalid_parameter_value';
     END IF;
