@@ -9,12 +9,15 @@ Promise  The function is searched that is named; the whole file, if no function 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tests.mutants.tokens import Kind, Token, tokens_of
 
 MARKS = "«»"
 """Around the part of a fragment that a mutant replaces; the rest is context."""
 RENAMEABLE = (Kind.NAME, Kind.WORD)
+FIRST_COMPARED: Final = 4
+"""So many tokens that keep their text are compared first: few positions are left after that."""
 
 Name = tuple[Kind, str]
 
@@ -85,7 +88,15 @@ def scope_of(function: str, tokens: Sequence[Token], text: str, *, is_sql: bool)
 def _places(
     wanted: Sequence[Token], tokens: Sequence[Token], scope: range, *, renamed: bool
 ) -> Iterator[Place]:
+    fixed = [
+        (offset, ours.content)
+        for offset, ours in enumerate(wanted)
+        if ours.kind is not Kind.ANY_STRING and not (renamed and ours.kind in RENAMEABLE)
+    ]
+    first = fixed[:FIRST_COMPARED]
     for at in range(scope.start, scope.stop - len(wanted) + 1):
+        if any(tokens[at + offset].content != content for offset, content in first):
+            continue
         names = _names(wanted, tokens[at : at + len(wanted)], renamed=renamed)
         if names is not None:
             yield Place(at, names)

@@ -16,9 +16,10 @@ from tests.postgres.store_under_load import StoreUnderLoad, assert_sound, loaded
 WRITTEN = {name for sql in rendered() for name in re.findall(r"CREATE FUNCTION omega\.(\w+)", sql)}
 
 
-@pytest.fixture
-def cell(database_url: str, sessions: Sessions) -> Iterator[StoreUnderLoad]:
-    with loaded_store(database_url, sessions) as store:
+@pytest.fixture(scope="module")
+def cell(module_database_url: str, sessions: Sessions) -> Iterator[StoreUnderLoad]:
+    """One for all tests, since each takes back what it does."""
+    with loaded_store(module_database_url, sessions) as store:
         yield store
 
 

@@ -101,11 +101,12 @@ def test_by_precedence_and_age_a_long_queue_holds_up_everybody_else() -> None:
     assert 0 == cell.begun(late)
 
 
-@pytest.mark.parametrize("order", FAIR)
-@pytest.mark.parametrize("replicas", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("order", "replicas"), [(QueueOrder.DRF, 1), (QueueOrder.CHOOSY, 2), (QueueOrder.DRF, 4)]
+)
 def test_a_late_tenant_begins_within_the_time_of_a_task(order: QueueOrder, replicas: int) -> None:
     cell = FairCell(order, replicas=replicas)
-    cell.run(jobs_of("a", 2_000), seconds=100)
+    cell.run(jobs_of("a", 600), seconds=2.5 * TASK_S)
     (late,) = cell.run(jobs_of("b", 10), seconds=TASK_S + LOOKS_S)
 
     assert 10 == cell.begun(late)
@@ -128,7 +129,7 @@ def test_weights_and_parents_divide_the_cell(order: QueueOrder) -> None:
     cell = FairCell(order)
     for tenant in (Tenant("org", 3), Tenant("x", 2, "org"), Tenant("y", 1, "org")):
         cell.store.set_tenant(tenant)
-    cell.run(*(jobs_of(name, 900) for name in ("x", "y", "other")), seconds=130)
+    cell.run(*(jobs_of(name, 400) for name in ("x", "y", "other")), seconds=4.5 * TASK_S)
 
     assert {"x": 20, "y": 10, "other": 10} == pytest.approx(dict(cell.cores()), abs=2)
 
@@ -167,8 +168,10 @@ def test_jobs_that_few_machines_take_do_not_hold_up_others_in_choosy() -> None:
     assert cores[QueueOrder.DRF]["a"] < cores[QueueOrder.DRF]["b"]
 
 
-@pytest.mark.parametrize("order", FAIR)
-@pytest.mark.parametrize("share_gap_ms", [50, 500, 1_000])
+@pytest.mark.parametrize(
+    ("order", "share_gap_ms"),
+    [(QueueOrder.DRF, 50), (QueueOrder.CHOOSY, 500), (QueueOrder.DRF, 1_000)],
+)
 def test_a_poorer_tenant_gets_all_room_that_it_may_use(
     order: QueueOrder, share_gap_ms: int
 ) -> None:
@@ -188,8 +191,7 @@ def test_a_poorer_tenant_gets_all_room_that_it_may_use(
     assert {"late"} == {cell.tenant(job) for job in live.job[late & (live.machine <= 5)].tolist()}
 
 
-@pytest.mark.parametrize("order", FAIR)
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(("order", "seed"), [(QueueOrder.DRF, 1), (QueueOrder.CHOOSY, 2)])
 def test_a_tenant_of_one_kind_has_its_share_beside_tenants_of_two(
     order: QueueOrder, seed: int
 ) -> None:
