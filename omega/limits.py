@@ -123,6 +123,7 @@ class Limits:
     web_query_max: int = 4_096
     """... and of its query."""
     steps_max: int = 10**15
+    work_weight_max: int = 1_000
     """Steps of one job: a million each second for thirty years."""
     tenant_weight_max: int = 10_000
     tenant_depth_max: int = 8

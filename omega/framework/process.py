@@ -131,11 +131,10 @@ class Process:
             self._deadlines,
         )
         self._planner = self._make_planner()
-        # Each interval is shortened by up to a quarter at random, so that replicas do not all ask
-        # at once.
+        self._reports = Timer(self.clock, REPORT_INTERVAL_MS)
+        # Shortened by up to a quarter at random, so that replicas do not all ask at once.
         self._rescues = Timer(self.clock, self.settings.rescue_interval_ms, self.rng)
         self._view_checks = Timer(self.clock, self.settings.rescue_interval_ms, self.rng)
-        self._reports = Timer(self.clock, REPORT_INTERVAL_MS)
 
     @property
     def leases(self) -> Leases:

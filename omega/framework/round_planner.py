@@ -123,6 +123,8 @@ class RoundPlanner:
         live = yield from called("allocations_of", lambda store: store.allocations_of(known))
         in_steps = [job.id for job in (*running, *waiting) if job.spec.work is not None]
         progress = yield from called("progress", lambda store: store.progress(integers(in_steps)))
+        length_ms = self._rounds.length_ms
+        use = yield from called("tenant_use", lambda store: store.tenant_use(age_ms_max=length_ms))
         return RoundState(
             number=begun.number,
             began_ms=begun.began_ms,
@@ -131,6 +133,7 @@ class RoundPlanner:
             running=running,
             allocations=live,
             progress=progress,
+            tenants=use.tenants,
             away=sorted(away),
         )
 

@@ -17,6 +17,7 @@ from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.progress import JobProgress
 from omega.model.round_summary import RoundSummary
+from omega.ordering.tenants import Tenant
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -36,6 +37,8 @@ class RoundState:
     """Of those that run, and of those that are away."""
     progress: JobProgress
     """The progress of those of the waiting and running jobs whose work is counted in steps."""
+    tenants: Sequence[Tenant] = ()
+    """Those whose weights and parents were set."""
     away: Sequence[int] = ()
     """Unfinished jobs of the last plan that this round could not lease: parked, leased by another
     scheduler, or further back in the queue than a round looks. They may come back."""

@@ -55,9 +55,10 @@ class Alternates:
 
 @dataclass(frozen=True, eq=False)
 class Evictions:
-    """Placed tasks that claims evict, each on the machine of its claim or of the job of its claim.
+    """Placed tasks that claims evict.
 
-    A claim that evicts its own task moves it.
+    Each runs on its claim's machine, or belongs to its claim's job. A claim that evicts its own
+    task moves it.
     """
 
     claim: Index

@@ -99,9 +99,13 @@ class StepWork:
     """What a step is, for whoever knows its rate: ResNet-18 (batch size 64)."""
     steps: int
     """The number of steps after which the job has ended."""
+    weight: int = 1
+    """How many times as much GPU time it is to have as a job of the weight 1, where a scheduler
+    shares GPUs by weights."""
 
     def __post_init__(self) -> None:
         assert 1 <= self.steps <= LIMITS.steps_max
+        assert 1 <= self.weight <= LIMITS.work_weight_max
 
 
 PRECEDENCE_MIN: Final = -(2**31)

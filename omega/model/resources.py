@@ -1,6 +1,6 @@
 """Resource kinds, declared once: columns, checks and array order follow this declaration.
 
-Goal     One declaration of what a machine has, so that a new kind is one more line.
+Goal     One declaration of what a machine has, for arrays, columns and the commit.
 Promise  Every amounts array and every table holds the kinds in the order of `Kind`.
 Source   docs/decisions/0001-arrays-and-integers.md.
 """

@@ -108,7 +108,9 @@ def _group_from_wire(wire: Mapping[str, Any]) -> TaskGroup:
 def _work_from_wire(wire: Mapping[str, Any] | None) -> StepWork | None:
     if wire is None:
         return None
-    return StepWork(kind=text(wire["kind"]), steps=whole(wire["steps"]))
+    return StepWork(
+        kind=text(wire["kind"]), steps=whole(wire["steps"]), weight=whole(wire.get("weight", 1))
+    )
 
 
 def _workers_to_wire(workers: Workers) -> dict[str, object]:

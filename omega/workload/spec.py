@@ -108,6 +108,7 @@ class StepWorkSpec(Part):
 
     kind: Name
     steps: Annotated[int, Field(ge=1, le=LIMITS.steps_max)]
+    weight: Annotated[int, Field(ge=1, le=LIMITS.work_weight_max)] = 1
 
 
 class WorkersSpec(Part):

@@ -17,7 +17,7 @@ import numpy as np
 from omega.cell.view import View
 from omega.framework.rounds import JobClaims, RoundPlan, Rounds, RoundState
 from omega.model.allocations import Allocations
-from omega.model.arrays import Counts, Index, integers
+from omega.model.arrays import Index, integers
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.round_summary import RoundSummary
@@ -26,6 +26,13 @@ from omega.placement.preemption import add_evictions
 from schedulers.ml_gpu.cluster import CONSOLIDATED, Cluster, goes_by_rounds
 from schedulers.ml_gpu.idle_gangs import Place, in_place_of_idle
 from schedulers.ml_gpu.learning import is_news
+from schedulers.ml_gpu.levels import (
+    is_passed_over,
+    job_weights,
+    own_weights,
+    share_by_precedence,
+    tenant_parts,
+)
 from schedulers.ml_gpu.policies.named import Policy
 from schedulers.ml_gpu.problem import NOWHERE, Problem
 from schedulers.ml_gpu.record import Record
@@ -93,8 +100,8 @@ class GpuRounds(Rounds):
         table = TrainingTable.of(view, state, self._config.attribute)
         record = _charged(table, state, self._config)
         rate = table.rates(record, self._config.table, self.length_ms)
-        if _is_due(record, rate, table.gpus, self._config, state.began_ms):
-            record = _promised(record, table, rate, self._config, state.began_ms, rng)
+        if _is_due(record, rate, table, self._config, state.began_ms):
+            record = _promised(record, table, rate, self._config, state, rng)
 
         kept, gangs, failed = _given_out(view, table, rate, record.ledger, self._config, rng)
         self._chosen = {job.id: (table.cluster, type_) for job, type_, _ in gangs}
@@ -195,16 +202,22 @@ def _charged(table: TrainingTable, state: RoundState, config: RoundsConfig) -> R
     )
 
 
-def _is_due(record: Record, rate: Rates, gpus: Counts, config: RoundsConfig, now_ms: int) -> bool:
+def _is_due(
+    record: Record, rate: Rates, table: TrainingTable, config: RoundsConfig, now_ms: int
+) -> bool:
     """Say whether shares are to be promised anew: hysteresis, or every arrival would be a reset.
 
-    Where nothing was promised to anybody, or by another policy, there is nothing to wait for.
+    Where nothing was promised to anybody, or by another policy, there is nothing to wait for. Nor
+    does a job wait for those of a lower precedence.
     """
     if record.reset_ms is None or not record.ledger.is_promised.any():
         return True
     if record.policy != config.policy.name:
         return True
-    changed = record.is_due or record.gpus != tuple(gpus.tolist())
+    can_run = np.asarray(rate.any(axis=1))
+    if is_passed_over(table.precedence, record.ledger.is_promised, can_run):
+        return True
+    changed = record.is_due or record.gpus != tuple(table.gpus.tolist())
     is_time = now_ms - record.reset_ms >= config.resets_after * config.length_ms
     return is_time and (changed or is_news(rate, record.promised_by))
 
@@ -214,15 +227,16 @@ def _promised(
     table: TrainingTable,
     rate: Rates,
     config: RoundsConfig,
-    now_ms: int,
+    state: RoundState,
     rng: np.random.Generator,
 ) -> Record:
     """Ask the policy for shares, and settle what the last ones have come to."""
-    share = np.zeros_like(rate)
+    share, now_ms = np.zeros_like(rate), state.began_ms
     runs = np.flatnonzero(rate.any(axis=1))
     if len(runs):
-        problem = _problem(record, table, rate, runs, now_ms)
-        share[runs] = config.policy.solve(problem, rng).share
+        problem = _problem(record, table, rate, runs, config.policy, state)
+        precedence = table.precedence[runs]
+        share[runs] = share_by_precedence(problem, precedence, config.policy.solve, rng)
     elapsed_s = 0.0 if record.reset_ms is None else (now_ms - record.reset_ms) / 1_000
     return replace(
         record,
@@ -236,9 +250,19 @@ def _promised(
 
 
 def _problem(
-    record: Record, table: TrainingTable, rate: Rates, runs: Index, now_ms: int
+    record: Record,
+    table: TrainingTable,
+    rate: Rates,
+    runs: Index,
+    policy: Policy,
+    state: RoundState,
 ) -> Problem:
-    """State the problem of those jobs that can run somewhere."""
+    """State the problem of those jobs that can run somewhere.
+
+    Between tenants as entities their parts of the cell count, and within a tenant the jobs' own
+    weights. Without entities a job's weight is also its tenant's. Ages are by the clock by which
+    rates are.
+    """
     jobs = [table.jobs[at] for at in runs.tolist()]
     rows, kind = np.unique(
         np.column_stack([rate[runs], table.gangs[runs]]), axis=0, return_inverse=True
@@ -251,12 +275,12 @@ def _problem(
         table=rows[:, :-1],
         gang=rows[:, -1].astype(np.int64),
         kind=kind.ravel(),
-        weight=np.ones(len(jobs)),
+        weight=own_weights(jobs) if policy.has_entities else job_weights(jobs, state.tenants),
         total_steps=wanted,
         remaining_steps=np.maximum(wanted - table.progress.done[runs], 1.0),
-        age_s=record.age_s(now_ms)[runs],
+        age_s=record.age_s(state.began_ms)[runs] * record.pace(),
         entity=entity,
-        entity_weight=np.ones(len(tenants)),
+        entity_weight=tenant_parts(tenants.tolist(), state.tenants),
         entity_is_fifo=np.zeros(len(tenants), np.bool_),
         runs_on=table.on[runs],
     )
@@ -276,7 +300,7 @@ def _given_out(
     """
     order = fastest_first(rate) if rate.size else np.arange(len(table.cluster.gpus))
     rate, gangs, left = rate.copy(), table.gangs, table.cluster.gpus.copy()
-    had = ledger.received_s.sum(axis=1)
+    had, rank = ledger.received_s.sum(axis=1), -table.precedence
     leftovers = LeftoverPolicy.LAST if config.policy.uses_leftovers else LeftoverPolicy.NEVER
     kept: set[int] = set()
     placed: list[tuple[LeasedJob, int, Claims]] = []
@@ -284,7 +308,7 @@ def _given_out(
     with view.tentative():
         goes = np.ones(len(table.jobs), np.bool_)
         for nth in range(PASSES):
-            on = select(ledger, rate, gangs, left, order, leftovers, had=had)
+            on = select(ledger, rate, gangs, left, order, leftovers, had=had, rank=rank)
             if nth == 0:
                 goes = (on == NOWHERE) | (on != table.on)
                 gone = table.running.only(np.isin(table.running.job, table.ids[goes]))

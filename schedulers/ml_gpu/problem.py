@@ -31,8 +31,8 @@ class Problem:
     """Jobs that are to share GPUs of several types."""
 
     types: tuple[str, ...]
-    gpus: Counts
-    """GPUs of each type."""
+    gpus: Counts | Score
+    """GPUs of each type; a fraction if others have some of its time."""
     table: Rates
     """Rates of each kind of job: (kinds, types); 0 where it cannot run, as on no GPUs at all."""
     gang: Counts
@@ -127,6 +127,23 @@ class Problem:
     def entity_of(self) -> Index:
         """Entity of each job."""
         return self.entity if len(self.entity) else np.zeros(self.jobs, np.intp)
+
+    def only(self, jobs: Index, gpus: Counts | Score, *, runs_on: Index | None = None) -> "Problem":
+        """Return the problem of some of the jobs, on so many GPUs of each type."""
+        return replace(
+            self,
+            gpus=gpus.copy(),
+            kind=self.kind[jobs],
+            weight=self.weight[jobs],
+            total_steps=self.total_steps[jobs],
+            remaining_steps=self.remaining_steps[jobs],
+            age_s=self.age_s[jobs],
+            isolated_s=None if self.isolated_s is None else self.isolated_s[jobs],
+            entity=self.entity[jobs] if len(self.entity) else self.entity,
+            due_s=None if self.due_s is None else self.due_s[jobs],
+            runs_on=runs_on,
+            partner=None,
+        )
 
     def agnostic(self) -> "Problem":
         """Return the problem as it looks to who counts GPUs and does not ask which."""

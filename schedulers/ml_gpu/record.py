@@ -23,6 +23,8 @@ from schedulers.ml_gpu.throughputs import Rates
 UNKNOWN: Final = NOWHERE - 1
 AMOUNT_MAX: Final = 1e15
 """More seconds, or steps a second, than there will be."""
+PACE_MIN: Final = 1e-6
+"""No clock is so slow."""
 CREDIT_S_MIN: Final = 1e-6
 """Less than the credit of the shortest rounds."""
 _Whole = Annotated[int, Field(ge=0, lt=2**63)]
@@ -222,8 +224,16 @@ class Record:
         )
 
     def age_s(self, now_ms: int) -> Score:
-        """Return for how long each job has been known."""
+        """Return for how long each job has been known, in seconds of the store's clock."""
         return np.asarray(np.maximum(now_ms - self.since_ms, 0) / 1_000)
+
+    def pace(self) -> float:
+        """Return how many seconds pass for those who run jobs in one of the store's.
+
+        This is 1 but for virtual nodes with a speed-up. Rates are in seconds of those who run jobs.
+        """
+        ran_s, had_s = float(self.run_ms.sum()) / 1_000, float(self.history.had_s.sum())
+        return 1.0 if not ran_s or not had_s else min(max(ran_s / had_s, PACE_MIN), 1 / PACE_MIN)
 
 
 def _ledger(told: _Memo, types: Sequence[str]) -> Ledger:

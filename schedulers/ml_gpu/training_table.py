@@ -7,6 +7,7 @@ Source   Gavel (OSDI 2020), section 3.1; docs/decisions/0028-rounds-on-the-share
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -85,6 +86,11 @@ class TrainingTable:
     def gangs(self) -> Counts:
         """How many GPUs each job uses at once."""
         return integers(size_of(job.spec) for job in self.jobs)
+
+    @cached_property
+    def precedence(self) -> Counts:
+        """The precedence of each job."""
+        return integers(job.spec.precedence for job in self.jobs)
 
     def rates(self, record: Record, told: Throughputs | None, length_ms: int) -> Rates:
         """Return the steps/s that are believed of each job on each type; 0 where it cannot run.

@@ -4,7 +4,10 @@ from tests.mutants.in_functions import QUEUE, TASKS, mutant
 from tests.mutants.mutant import Mutant, Part
 
 ROUNDS = "omega/store/postgres/functions/rounds.sql"
+LEVELS = "schedulers/ml_gpu/levels.py"
+LIVE = "schedulers/ml_gpu/live.py"
 training = Part("training", ("tests/unit/schedulers/ml_gpu/test_idle_gangs.py",))
+sharing = Part("training", ("tests/unit/schedulers/ml_gpu/test_levels.py",))
 
 MUTANTS: tuple[Mutant, ...] = (
     training(
@@ -22,6 +25,79 @@ MUTANTS: tuple[Mutant, ...] = (
         "left = sorted(set(idle.tolist()) - fallen)",
         "left = sorted(set(idle.tolist()))",
         "GPUs that a round has just given to a gang are given to another job, and one is refused.",
+    ),
+    sharing(
+        "lowest-precedence-first",
+        LEVELS,
+        "share_by_precedence",
+        "levels = np.unique(precedence)«[::-1]»",
+        "",
+        "Who is urgent trains on what others leave.",
+    ),
+    sharing(
+        "gpus-are-promised-twice",
+        LEVELS,
+        "share_by_precedence",
+        "left -= «problem.size[jobs] @ share[jobs]»",
+        "0",
+        "Jobs of a low precedence are promised GPUs that they never get.",
+    ),
+    sharing(
+        "who-runs-keeps-its-gpus-from-those-above",
+        LEVELS,
+        "_kept",
+        "if «free[type_] + NEARLY_NOTHING < problem.size[jobs[job]]»:",
+        "False",
+        "A policy that moves nobody promises GPUs twice.",
+    ),
+    sharing(
+        "weight-of-the-tenant-alone",
+        LEVELS,
+        "job_weights",
+        "«_own(job) *» tree.weight(job.spec.tenant)",
+        "",
+        "What a user says of the weight of a job changes nothing.",
+    ),
+    sharing(
+        "parents-count-for-nothing",
+        LEVELS,
+        "tenant_parts",
+        "part[children] = «part[node] *» weight / weight.sum()",
+        "",
+        "A team of a small organisation has as much as a whole large one.",
+    ),
+    sharing(
+        "newcomers-wait-for-those-below",
+        LEVELS,
+        "is_passed_over",
+        "precedence[waits].max() > precedence[is_promised].«min»()",
+        "max",
+        "A job that is more urgent than most waits for the next reset.",
+    ),
+    sharing(
+        "newcomers-never-wait",
+        LEVELS,
+        "is_passed_over",
+        "waits = can_run «& ~is_promised»",
+        "",
+        "Shares are promised anew in every round, and gangs move all the time.",
+    ),
+    sharing(
+        "entities-of-equal-weight",
+        LIVE,
+        "_problem",
+        "entity_weight=«tenant_parts(tenants.tolist(), state.tenants)»",
+        "tenant_parts(tenants.tolist(), ())",
+        "The tree of tenants changes nothing.",
+    ),
+    sharing(
+        "ages-by-another-clock",
+        "schedulers/ml_gpu/record.py",
+        "Record.pace",
+        "return 1.0 if «not ran_s or not had_s» else",
+        "True",
+        "Under a speed-up finish-time fairness takes old jobs for new ones.",
+        ("tests/unit/schedulers/ml_gpu/test_record.py",),
     ),
     mutant(
         "round-begun-early",

@@ -226,8 +226,12 @@ REFUSED = [
     ),
     (job(groups="[" + group(gpus="2", gpu_slices="500") + "]"), "not in the wire form"),
     *(
-        (job(work=work), "its work is no kind and number of steps from 1 to")
+        (job(work=work), "its work is no kind, number of steps from 1 to")
         for work in [
+            *(
+                f'{{"kind": "a", "steps": 1, "weight": {it}}}'
+                for it in ("0", "1001", "null", "1.5")
+            ),
             "7",
             "[]",
             "{}",

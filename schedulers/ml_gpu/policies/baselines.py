@@ -33,7 +33,8 @@ def allox(problem: Problem) -> Allocation:
     assert (problem.size == 1).all(), "AlloX has no gangs"
     runs_on = np.full(problem.jobs, -1) if problem.runs_on is None else problem.runs_on
     waiting = np.flatnonzero(runs_on < 0)
-    free = problem.gpus - np.bincount(runs_on[runs_on >= 0], minlength=len(problem.gpus))
+    gpus = problem.gpus.astype(np.int64)
+    free = gpus - np.bincount(runs_on[runs_on >= 0], minlength=len(gpus))
     depth = np.where(free > 0, (len(waiting) - 1) // np.maximum(free, 1) + 1, 0)
     if len(waiting) * int(free @ depth) > ENTRIES_MAX:
         raise BadInput(f"allox weighs each job against each place: {len(waiting):,} are too many")

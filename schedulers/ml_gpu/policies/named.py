@@ -41,6 +41,8 @@ class Policy:
     uses_leftovers: bool = True
     """Whether jobs without a share may have what a round leaves over."""
     takes_no_gangs: bool = False
+    has_entities: bool = False
+    """Whether it divides first between entities, such as tenants, and then within them."""
     is_agnostic: bool = False
     """Whether it neither knows nor uses how fast jobs are on which type."""
 
@@ -101,10 +103,11 @@ def _family(
     agnostic: Callable[[Callable[[Problem], Allocation]], Solve],
     *,
     again: Callable[[], Callable[[Problem], Allocation]] | None = None,
+    has_entities: bool = False,
 ) -> list[Policy]:
     """Return the three of one objective: agnostic, aware, and aware with shared GPUs."""
     blind = "level_agnostic" if measure == "level" else measure
-    return [
+    family = [
         Policy(
             name=stem,
             about=f"{about}, counting GPUs",
@@ -128,6 +131,7 @@ def _family(
             shares_gpus=True,
         ),
     ]
+    return [replace(policy, has_entities=has_entities) for policy in family]
 
 
 def _totals() -> list[Policy]:
@@ -241,6 +245,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
             "level",
             hierarchical,
             _counting,
+            has_entities=True,
         ),
         *_family(
             "finish_time_fairness",

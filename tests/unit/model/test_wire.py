@@ -130,12 +130,15 @@ def test_a_missing_key_is_named(key: str) -> None:
 
 def test_work_in_steps_comes_back_and_is_none_where_nothing_was_written() -> None:
     group = TaskGroup(tasks=2, gpus=4)
-    work = StepWork("ResNet-18 (batch size 64)", 120_000)
+    work = StepWork("ResNet-18 (batch size 64)", 120_000, weight=3)
     spec = JobSpec(name="train", scheduler="ml-gpu", groups=(group,), work=work)
     wire = spec_to_wire(spec)
 
-    assert {"kind": "ResNet-18 (batch size 64)", "steps": 120_000} == wire["work"]
+    assert {"kind": "ResNet-18 (batch size 64)", "steps": 120_000, "weight": 3} == wire["work"]
     assert spec == spec_from_wire(json.loads(json.dumps(wire)))
+    # Jobs of earlier versions have no weight.
+    wire["work"] = {"kind": "ResNet-18 (batch size 64)", "steps": 120_000}
+    assert replace(spec, work=replace(work, weight=1)) == spec_from_wire(wire)
     del wire["work"]
     assert spec_from_wire(wire).work is None
 

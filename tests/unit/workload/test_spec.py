@@ -84,13 +84,18 @@ def test_work_in_steps_is_a_kind_and_their_number() -> None:
     (spec,) = parse_specs(SMALL + said, "jobs.yaml")
 
     assert StepWork("ResNet-18 (batch size 64)", 120_000) == spec.work
+    (weighty,) = parse_specs(SMALL + said.replace("}", ", weight: 5}"), "jobs.yaml")
+    assert StepWork("ResNet-18 (batch size 64)", 120_000, weight=5) == weighty.work
 
 
 @pytest.mark.parametrize(
     ("work", "line", "field", "said"),
     [
         ("{kind: a}", 4, "work.steps", "this field must be given"),
-        ("{knd: a, steps: 1}", 4, "work.knd", "did you mean 'kind'? (known: kind, steps)"),
+        ("{knd: a, steps: 1}", 4, "work.knd", "did you mean 'kind'? (known: kind, steps, weight)"),
+        ("{kind: a, steps: 1, weight: 0}", 4, "work.weight", "0 is less than 1"),
+        ("{kind: a, steps: 1, weight: 1001}", 4, "work.weight", "more than 1000"),
+        ("{kind: a, steps: 1, weight: 1.5}", 4, "work.weight", "1.5 is not a whole number"),
         ("{kind: a, steps: 0}", 4, "work.steps", "0 is less than 1"),
         ("{kind: a, steps: 1000000000000001}", 4, "work.steps", "more than 1000000000000000"),
         ("{kind: a, steps: few}", 4, "work.steps", "'few' is not a whole number"),

@@ -153,7 +153,7 @@ BEGIN
             evicted_jobs, evicted_tasks, evicted_machines)
         ON CONFLICT DO NOTHING;
     -- Another call with this id ran at the same time, and neither waited for the other above: they locked no job in
-    -- common. If this call granted nothing, its answer is right: all leases that it names are lost.
+    -- common. If this call granted nothing, it wrote nothing, and its answer may stand.
     IF NOT FOUND AND ${accepted} = ANY (verdicts) THEN
         RAISE EXCEPTION 'bad transaction: another one has this id' USING ERRCODE = 'invalid_parameter_value';
     END IF;

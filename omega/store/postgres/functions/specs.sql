@@ -96,7 +96,9 @@ $$;
 -- Whether what a job says of its work in steps is in the wire form.
 CREATE FUNCTION omega.is_step_work(_it jsonb)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT omega.has_only(_it, '{kind,steps}') AND omega.is_name(_it -> 'kind') AND omega.is_whole(_it -> 'steps', 1, ${steps_max})
+    SELECT omega.has_only(_it, '{kind,steps,weight}') AND omega.is_name(_it -> 'kind')
+       AND omega.is_whole(_it -> 'steps', 1, ${steps_max})
+       AND omega.is_whole(coalesce(_it -> 'weight', '1'), 1, ${work_weight_max})  -- jobs of earlier versions have none
 $$;
 
 -- Whether this is a phase of an elastic job in the wire form.
@@ -176,7 +178,7 @@ BEGIN
         RETURN 'its minimum is no number from 0 to that of its tasks';
     ELSIF coalesce(_spec -> 'work', 'null') <> 'null' THEN
         IF NOT coalesce(is_step_work(_spec -> 'work'), false) THEN
-            RETURN 'its work is no kind and number of steps from 1 to ${steps_max}';
+            RETURN 'its work is no kind, number of steps from 1 to ${steps_max} and weight from 1 to ${work_weight_max}';
         ELSIF EXISTS (SELECT FROM jsonb_array_elements(_spec -> 'groups') AS g (it) WHERE g.it -> 'duration_ms' <> 'null') THEN
             RETURN 'its tasks have durations, but a job in steps ends after the last one';
         END IF;

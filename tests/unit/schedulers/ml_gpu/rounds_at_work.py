@@ -32,15 +32,20 @@ def training(
     cpu_milli: int = 1_000,
     model: str = MODELS[0],
     constraints: tuple[Constraint, ...] = (),
+    weight: int = 1,
+    tenant: str = "default",
+    precedence: int = 0,
 ) -> JobSpec:
     return a_spec(
         tasks,
         scheduler="ml-gpu",
+        tenant=tenant,
+        precedence=precedence,
         minimum=tasks,
         gpus=gpus,
         cpu_milli=cpu_milli,
         constraints=constraints,
-        work=StepWork(kind=model, steps=10**9),
+        work=StepWork(kind=model, steps=10**9, weight=weight),
     )
 
 

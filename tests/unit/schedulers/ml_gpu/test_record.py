@@ -1,7 +1,7 @@
 """The record of rounds: what JSON holds of it is the record, and what is none is empty."""
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -180,3 +180,16 @@ def test_who_is_away_is_kept_apart_and_comes_back_as_it_was() -> None:
 
     assert [9] == without.ledger.first.tolist()
     assert facts(record) == facts(again)
+
+
+@pytest.mark.parametrize(
+    ("run_ms", "had_s", "pace"),
+    [((), (), 1), ((0, 0), (0, 5), 1), ((60_000, 0), (1, 0), 60), ((1_000, 3_000), (2, 2), 1)],
+)
+def test_the_pace_of_the_jobs_clock_is_what_they_ran_over_what_they_had(
+    run_ms: tuple[int, ...], had_s: tuple[float, ...], pace: float
+) -> None:
+    history = replace(JobHistory.new(len(run_ms), 0), had_s=np.array(had_s, np.float64))
+    record = replace(Record.empty((), CREDIT_S), run_ms=integers(run_ms), history=history)
+
+    assert pace == record.pace()
