@@ -214,7 +214,7 @@ def _finding(rows: Sequence[Mapping[str, Any]], claims: Sequence[Mapping[str, An
     )
 
 
-SMOKE: Final = Cameo(slots=8, horizon_s=40.0, loads=(0.5, 0.9), sigmas=(0.0, 1.0), seeds=1)
+SMOKE: Final = Cameo(slots=8, horizon_s=15.0, loads=(0.9,), sigmas=(0.0, 1.0), seeds=1)
 
 
 def command(  # noqa: PLR0913, PLR0917 - a parameter is an option

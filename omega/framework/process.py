@@ -184,7 +184,7 @@ class Process:
         yield from called("forget", lambda store: store.forget(kind, self.replica))
 
     def _agree_on_order(self) -> Effects[None]:
-        """Agree on the kind's order until `lease_ms` from now.
+        """Agree on the kind's order for `lease_ms` from now, a minute at most.
 
         Raises BadInput if other replicas of the kind have agreed on another order. A scheduler with
         rounds leases all jobs, in no order, and does not agree on one.
