@@ -1,15 +1,15 @@
 """How many jobs a process leases at a time in an order of start deadlines.
 
 Goal     Give room that comes free to the job with the smallest key, whichever replica sees it.
-Promise  No I/O: a driver answers its effects. While the view has no room for a task of the size of
-         the smallest one seen lately, nothing is leased, so that no job is held that cannot be
-         placed. The view is read once a gap (`share_gap_ms`), or less often where that takes long
-         (`read_pause.py`).
+Promise  No I/O: a driver answers its effects. While the view has no room for a task of the smallest
+         size that is known, nothing is leased, so that no job is held that cannot be placed; but
+         as long as something is free, now and then some jobs are looked at, since smaller ones
+         may be among them. They keep their place. The view is read once a gap (`share_gap_ms`), or
+         less often where that takes long (`read_pause.py`).
 Source   Xu et al., Cameo (NSDI 2021): workers take the message with the smallest key;
          docs/decisions/0059-start-deadlines.md.
 """
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -29,7 +29,12 @@ from omega.ordering.fair import by_resource
 from omega.store.leases import HandBack
 
 SIZES_KEPT: Final = 64
-"""Of how many jobs, the last that were leased, the smallest task is known."""
+"""Of how many jobs, the last that were leased, the smallest task is known; at most so many are
+looked at where none of these has room."""
+LOOK_S_MIN: Final = 1.0
+"""How soon jobs are looked at although none of a known size has room ..."""
+LOOK_S_MAX: Final = 8.0
+"""... and how long it is, at most, until they are looked at again."""
 JOBS_AT_FIRST: Final = 8
 """How many jobs are leased before the size of any is known."""
 
@@ -42,11 +47,19 @@ class DeadlineQueue:
         self._clock = clock
         self._gap_s = gap_ms / 1_000
         self._evicts = evicts
-        self._sizes: deque[Amounts] = deque(maxlen=SIZES_KEPT)
+        self._sizes: dict[int, Amounts] = {}
+        """By job, in the order in which they were leased last; a job that is tried again counts
+        once."""
         self._due_s = 0.0
         """When the view is to be read again."""
         self._left = 0
         """How many tasks the view that was read last has room for, less those placed since."""
+        self._is_some_free = False
+        """Whether a machine of that view has something left of all that the smallest size needs."""
+        self._look_at = JOBS_AT_FIRST
+        """How many jobs are looked at next, if none of a known size has room."""
+        self._looks_due_s = 0.0
+        self._look_gap_s = LOOK_S_MIN
 
     def jobs_max(self, wanted: int) -> Effects[int]:
         """Return how many jobs to lease now, `wanted` or fewer."""
@@ -56,15 +69,23 @@ class DeadlineQueue:
             began_s = self._clock.now()
             view = yield from refreshed()
             self._due_s = next_read_s(began_s, self._clock.now(), self._gap_s)
-            self._left = self._tasks_with_room(view.open_room())
-        return min(wanted, self._left)
+            room = view.open_room()
+            self._left = self._tasks_with_room(room)
+            self._is_some_free = self._has_some(room)
+        return min(wanted, self._left or self._looked_at())
 
     def took(self, jobs: Sequence[LeasedJob]) -> None:
         """Note the sizes of jobs that were leased, and that they may take room."""
+        before = self._smallest
         for job in jobs:
             sizes = [task_demand(group) for group in job.spec.groups]
-            self._sizes.append(np.min(np.array(sizes), axis=0))
+            self._sizes.pop(job.id, None)
+            self._sizes[job.id] = np.min(np.array(sizes), axis=0)
+        for oldest in list(self._sizes)[: max(0, len(self._sizes) - SIZES_KEPT)]:
+            del self._sizes[oldest]
         self._left = max(0, self._left - len(jobs))
+        if before is None or (np.asarray(self._smallest) < before).any():
+            self._look_at, self._look_gap_s = JOBS_AT_FIRST, LOOK_S_MIN
 
     def disposed(self, dispose: Dispose) -> Dispose:
         """Return `dispose`, but for this: on a full cell, jobs without room keep their place."""
@@ -82,15 +103,40 @@ class DeadlineQueue:
         """Return whether a job found no room, and others as small as any would find none."""
         if result.ending is not AttemptEnd.NO_ROOM or result.room is None:
             return False
+        self._is_some_free = self._has_some(result.room)
         return not self._tasks_with_room(result.room)
+
+    def _looked_at(self) -> int:
+        """Return how many jobs to lease where none of a known size has room.
+
+        Of those that find none, too, all keep their place. More are looked at the next time, later.
+        """
+        now_s = self._clock.now()
+        if not self._is_some_free or now_s < self._looks_due_s:
+            return 0
+        look_at, self._looks_due_s = self._look_at, now_s + self._look_gap_s
+        self._look_at = min(2 * look_at, SIZES_KEPT)
+        self._look_gap_s = min(2 * self._look_gap_s, LOOK_S_MAX)
+        return look_at
+
+    @property
+    def _smallest(self) -> Amounts | None:
+        """The least that a task of the known jobs needs of each resource."""
+        if not self._sizes:
+            return None
+        return np.asarray(np.min(np.array(list(self._sizes.values())), axis=0))
 
     def _tasks_with_room(self, room: OpenRoom) -> int:
         """Return for how many tasks of the smallest size there is room."""
-        if not self._sizes:
+        smallest = self._smallest
+        if smallest is None or not smallest.any():
             return JOBS_AT_FIRST
-        smallest = np.min(np.array(self._sizes), axis=0)
         needs = smallest > 0
-        if not needs.any():
-            return JOBS_AT_FIRST
         free = by_resource(room.free)[:, needs]
         return int((free // smallest[needs]).min(axis=1).clip(min=0).sum())
+
+    def _has_some(self, room: OpenRoom) -> bool:
+        """Return whether a machine has something left of all that the smallest size needs."""
+        smallest = self._smallest
+        needs = np.zeros(0, np.intp) if smallest is None else np.flatnonzero(smallest)
+        return bool((by_resource(room.free)[:, needs] > 0).all(axis=1).any())

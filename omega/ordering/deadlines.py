@@ -68,13 +68,26 @@ class SourceTokens:
         assert self.rate >= 1
         assert self.interval_ms >= 1
 
+    def at_rate(self, rate: int, interval_ms: int, now_ms: int) -> "SourceTokens":
+        """Return the tokens at another rate.
+
+        If the length of intervals changes, what was taken in one that is not over counts in the new
+        one, too.
+        """
+        if interval_ms == self.interval_ms:
+            return replace(self, rate=rate)
+        new = SourceTokens(rate=rate, interval_ms=interval_ms)
+        if (self.interval + 1) * self.interval_ms <= now_ms:
+            return new
+        return replace(new, interval=now_ms // interval_ms, taken=self.taken)
+
     def take(self, now_ms: int) -> tuple[int, "SourceTokens"]:
         """Return the stamp for a pipeline that is submitted now, and the tokens after that.
 
         The stamps of an interval are times in milliseconds, spread evenly over it. If no token is
-        left in this interval, the stamp is LAST.
+        left in this interval, the stamp is LAST. Intervals do not go back, whatever clocks say.
         """
-        interval = now_ms // self.interval_ms
+        interval = max(now_ms // self.interval_ms, self.interval)
         taken = self.taken if interval == self.interval else 0
         if taken >= self.rate:
             return LAST, self

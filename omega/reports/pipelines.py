@@ -43,12 +43,12 @@ class PipelineReport:
 
     @classmethod
     def of(
-        cls, pipeline: PipelineStatus, micros: Mapping[str, int], now_ms: int
+        cls, pipeline: PipelineStatus, picos: Mapping[str, int], now_ms: int
     ) -> "PipelineReport":
-        """Return the report of a pipeline; `micros` is what units of its stages cost."""
+        """Return the report of a pipeline; `picos` is what units of its stages cost."""
         graph = PipelineGraph([Stage(it.name, it.after) for it in pipeline.stages])
         units = {it.name: it.units for it in pipeline.stages}
-        costs = stage_costs_ms(graph, units, micros, pipeline.within_ms)
+        costs = stage_costs_ms(graph, units, picos, pipeline.within_ms)
         starts = start_deadlines(graph, costs, pipeline.target_ms)
         lines = []
         for it in pipeline.stages:
@@ -124,8 +124,8 @@ def read_reports(
 ) -> list[PipelineReport]:
     """Return the reports of pipelines; what is known of the costs of a template is read once."""
     templates = {(it.tenant, it.name) for it in pipelines}
-    micros = {template: store.stage_micros(*template) for template in sorted(templates)}
-    return [PipelineReport.of(it, micros[it.tenant, it.name], now_ms) for it in pipelines]
+    picos = {template: store.stage_picos(*template) for template in sorted(templates)}
+    return [PipelineReport.of(it, picos[it.tenant, it.name], now_ms) for it in pipelines]
 
 
 def _state(stage: StageStatus) -> str:

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from omega.errors import BadInput
 from omega.lifecycle.states import State
+from omega.limits import LIMITS
 from omega.model.pipelines import PipelineSpec
 
 
@@ -68,6 +70,19 @@ class PipelineStatus:
         return self.submitted_ms + self.within_ms
 
 
+def refuse_too_many(specs: Sequence[PipelineSpec]) -> None:
+    """Raise BadInput for more pipelines, or stages, than one submission takes."""
+    stages = sum(len(spec.stages) for spec in specs)
+    for number, most, what in (
+        (len(specs), LIMITS.pipelines_per_submission_max, "pipelines"),
+        (stages, LIMITS.jobs_per_submission_max, "stages"),
+    ):
+        if number > most:
+            raise BadInput(
+                f"{number} {what} in one submission; the limit is {most}: submit them in slices"
+            )
+
+
 class PipelineReader(Protocol):
     """How far pipelines have come."""
 
@@ -79,8 +94,8 @@ class PipelineReader(Protocol):
         """Return pipelines, newest first."""
         ...
 
-    def stage_micros(self, tenant: str, template: str) -> Mapping[str, int]:
-        """Return what a unit of input costs in microseconds, by the stages that have ended well."""
+    def stage_picos(self, tenant: str, template: str) -> Mapping[str, int]:
+        """Return what a unit of input costs in picoseconds, by the stages that have ended well."""
         ...
 
 

@@ -29,6 +29,6 @@ class PipelinesPassThrough:
         """Pass on."""
         return self._store.pipelines(pipelines_max=pipelines_max)
 
-    def stage_micros(self, tenant: str, template: str) -> Mapping[str, int]:
+    def stage_picos(self, tenant: str, template: str) -> Mapping[str, int]:
         """Pass on."""
-        return self._store.stage_micros(tenant, template)
+        return self._store.stage_picos(tenant, template)

@@ -151,6 +151,9 @@ class PipelineContract(Contract):
     def test_too_many_pipelines_are_refused_together(self, store: Store) -> None:
         with pytest.raises(BadInput):
             store.submit_pipelines([a_pipeline()] * (LIMITS.pipelines_per_submission_max + 1))
+        wide = a_pipeline({f"s{number}": () for number in range(LIMITS.stages_per_pipeline_max)})
+        with pytest.raises(BadInput, match="stages"):
+            store.submit_pipelines([wide] * (LIMITS.jobs_per_submission_max // 64 + 1))
 
         assert [] == store.pipelines()
         assert [] == store.jobs()
@@ -230,14 +233,14 @@ class KeyContract(Contract):
     ) -> None:
         add_a_cell(store)
         (pipeline,) = store.submit_pipelines([a_pipeline()])
-        assert {} == store.stage_micros("default", "chat")
+        assert {} == store.stage_picos("default", "chat")
         run(store, pipeline, "first")
-        assert ["first"] == list(store.stage_micros("default", "chat"))
+        assert ["first"] == list(store.stage_picos("default", "chat"))
         run(store, pipeline, "last")
 
-        assert ["first", "last"] == list(store.stage_micros("default", "chat"))
-        assert {} == store.stage_micros("default", "other")
-        assert {} == store.stage_micros("another", "chat")
+        assert ["first", "last"] == list(store.stage_picos("default", "chat"))
+        assert {} == store.stage_picos("default", "other")
+        assert {} == store.stage_picos("another", "chat")
 
     def test_jobs_without_a_pipeline_are_leased_by_age_and_precedence_comes_first(
         self, store: Store
@@ -272,6 +275,37 @@ class KeyContract(Contract):
         assert [LAST, LAST] == [stamps[0], stamps[2]]
         assert stamps[1] % HOUR_MS == 0
         assert [jobs[1], jobs[0], jobs[2]] == by_key(store)
+
+    def test_stages_that_are_leased_or_run_when_the_order_changes_have_its_key_later(
+        self, store: Store
+    ) -> None:
+        rate = TokenRate(9, HOUR_MS)
+        (machine, *_) = add_a_cell(store)
+        store.submit_pipelines([a_pipeline({"only": ()})])
+        ids = store.submit_pipelines([a_pipeline(name="b", tokens=rate)] * 2)
+        leased = lease_all(store)
+        old, *late = (job.id for job in leased)
+        assert late == [stages(store, it)["first"].job for it in ids]
+        grant(store, leased[2], [0], [machine])
+        store.agree_on_order("batch", "0", QueueOrder.TOKENS, lease_ms=LONG_MS)
+        store.hand_back([HandBack(it.id, it.token, 0, progressed=False) for it in leased])
+        put(store, MachineState.DOWN, machine)
+        store.lose_tasks(integers([machine]))
+
+        assert [*late, old] == by_key(store)
+
+    def test_tokens_of_an_interval_that_is_not_over_count_in_one_of_another_length(
+        self, store: Store
+    ) -> None:
+        stamps = []
+        for interval_ms in (HOUR_MS, HOUR_MS + 1, HOUR_MS, HOUR_MS + 1):
+            tokens = TokenRate(2, interval_ms)
+            (pipeline,) = store.submit_pipelines([a_pipeline(tokens=tokens)])
+            status = store.pipeline(pipeline)
+            assert status is not None
+            stamps.append(status.stamp)
+
+        assert [False, False, True, True] == [stamp == LAST for stamp in stamps]
 
     def test_lanes_and_keys_are_two_orders_of_the_same_jobs(self, store: Store) -> None:
         jobs = store.submit([a_spec(tenant="a"), a_spec(tenant="b"), a_spec(tenant="a")])

@@ -47,6 +47,16 @@ MUTANTS = (
         "A user's number of a lost job cancels a stranger's.",
     ),
     incarnation(
+        "numbers-of-pipelines-come-again",
+        SQL,
+        "begin_incarnation",
+        "ARRAY[pg_get_serial_sequence('omega.job', 'id')«, pg_get_serial_sequence('omega.pipeline',"
+        " 'id')»]",
+        "",
+        "A user's number of a lost pipeline cancels a stranger's.",
+        ("tests/postgres/test_pipelines.py",),
+    ),
+    incarnation(
         "marks-of-lost-commits",
         READING,
         "own_allocations",

@@ -13,19 +13,20 @@ from omega.limits import LIMITS
 from omega.model.arrays import integers
 from omega.model.lanes import QueueOrder
 from omega.model.pipeline_graph import PipelineGraph, Stage
-from omega.model.pipelines import PipelineSpec
-from omega.ordering.deadlines import SourceTokens, stage_key, start_deadlines
-from omega.ordering.stage_costs import learnt_micros, stage_costs_ms
+from omega.model.pipelines import PipelineSpec, TokenRate
+from omega.ordering.deadlines import LAST, SourceTokens, stage_key, start_deadlines
+from omega.ordering.stage_costs import learnt_picos, stage_costs_ms
 from omega.store.postgres.assignment import assign_machines
 from omega.store.postgres.history import prune
+from omega.store.postgres.incarnations import JOBS_PASSED_OVER
 from omega.store.postgres.store import PostgresStore
-from omega.testing.pipeline_contract import DIAMOND, a_pipeline, queued, run, stages
+from omega.testing.pipeline_contract import DIAMOND, a_pipeline, by_key, queued, run, stages
 from omega.testing.steps import add_a_cell, grant, lease_all
 from tests.fixtures.doses import examples
 from tests.fixtures.locks import in_the_way
 from tests.fixtures.logins import Login, user_of
 
-MICROS = st.integers(0, 10**9)
+PICOS = st.integers(0, 10**9)
 
 
 @st.composite
@@ -40,15 +41,15 @@ def pipelines(draw: st.DrawFn) -> PipelineSpec:
 
 
 @examples(40)
-@given(spec=pipelines(), known=st.dictionaries(st.sampled_from(["s0", "s1", "s2"]), MICROS))
+@given(spec=pipelines(), known=st.dictionaries(st.sampled_from(["s0", "s1", "s2"]), PICOS))
 def test_deadlines_are_those_of_the_pure_functions(
     store: PostgresStore, database_url: str, spec: PipelineSpec, known: dict[str, int]
 ) -> None:
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute("DELETE FROM omega.stage_cost")
-        for name, micros in known.items():
+        for name, picos in known.items():
             owner.execute(
-                "INSERT INTO omega.stage_cost VALUES ('default', 'chat', %s, %s)", (name, micros)
+                "INSERT INTO omega.stage_cost VALUES ('default', 'chat', %s, %s)", (name, picos)
             )
         (pipeline,) = store.submit_pipelines([spec])
         found = owner.execute("SELECT * FROM omega.stage_deadlines(%s)", (pipeline,)).fetchone()
@@ -79,7 +80,7 @@ def test_keys_are_those_of_the_pure_function(
 
 @examples(30)
 @given(
-    times=st.lists(st.integers(0, 50), min_size=1, max_size=12).map(sorted),
+    times=st.lists(st.integers(0, 50), min_size=1, max_size=12),
     rate=st.integers(1, 4),
     interval_ms=st.integers(1, 20),
 )
@@ -121,9 +122,9 @@ def test_what_is_learnt_is_what_the_pure_function_says(
             )
             owner.execute("DELETE FROM omega.job WHERE id = %s", (job,))
             owner.execute("DELETE FROM omega.job_spec WHERE job_id = %s", (job,))
-        expected = learnt_micros(expected, took_ms, 3)
+        expected = learnt_picos(expected, took_ms, 3)
 
-    assert {"only": expected} == store.stage_micros("default", "chat")
+    assert {"only": expected} == store.stage_picos("default", "chat")
 
 
 def test_of_two_stages_that_end_at_once_one_queues_what_comes_after(
@@ -148,6 +149,54 @@ def test_of_two_stages_that_end_at_once_one_queues_what_comes_after(
 
     assert ["join"] == queued(store, pipeline)
     assert [] == list(store.verify())
+
+
+def test_who_waits_for_the_tokens_of_a_name_takes_none_of_the_past(
+    store: PostgresStore, database_url: str
+) -> None:
+    tokens = TokenRate(1, 3_600_000)
+    store.submit_pipelines([a_pipeline(tokens=tokens)])
+    in_an_hour = "UPDATE omega.pipeline_tokens SET interval = interval + 1"
+
+    def submit() -> list[int]:
+        return store.submit_pipelines([a_pipeline(tokens=tokens)])
+
+    with in_the_way(database_url, in_an_hour, submit) as (session, submitted):
+        assert not submitted.done()
+        session.commit()
+        (pipeline,) = submitted.result()
+
+    status = store.pipeline(pipeline)
+    assert status is not None
+    assert LAST == status.stamp
+
+
+def test_a_stage_that_was_locked_when_the_order_changed_has_its_key_with_the_next_agreement(
+    store: PostgresStore, database_url: str
+) -> None:
+    plain, fast = store.submit_pipelines(
+        [a_pipeline(), a_pipeline(name="b", tokens=TokenRate(9, 3_600_000))]
+    )
+    jobs = [stages(store, it)["first"].job for it in (plain, fast)]
+    with psycopg.connect(database_url) as session:
+        session.execute("SELECT FROM omega.job WHERE id = %s FOR UPDATE", (jobs[1],))
+        store.agree_on_order("batch", "0", QueueOrder.TOKENS, lease_ms=60_000)
+    store.agree_on_order("batch", "0", QueueOrder.TOKENS, lease_ms=60_000)
+
+    assert jobs[::-1] == by_key(store)
+
+
+def test_numbers_of_pipelines_that_may_have_been_lost_do_not_come_again(
+    store: PostgresStore, database_url: str
+) -> None:
+    store.submit_pipelines([a_pipeline()])
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute("UPDATE omega.cell SET incarnation = greatest(incarnation, 1)")
+        owner.execute("DELETE FROM omega.incarnation")  # as a crash does
+        owner.execute("SELECT omega.begin_incarnation()")
+    (pipeline,) = store.submit_pipelines([a_pipeline()])
+
+    assert pipeline > JOBS_PASSED_OVER
 
 
 @pytest.mark.parametrize("role", ["omega_scheduler", "omega_node", "omega_reader"])
@@ -217,7 +266,8 @@ def test_pipelines_that_ended_long_ago_are_removed_with_their_stages(
         progress=lambda done, blocks: None,
     )
 
-    assert 1 == pruned["pipeline"]
+    assert (1, 1) == (pruned["pipeline"], pruned["stage_cost"])
+    assert {} == store.stage_picos("default", "chat")
     assert [going_on] == [it.id for it in store.pipelines()]
     with psycopg.connect(database_url) as owner:
         assert [(going_on,), (going_on,)] == owner.execute(

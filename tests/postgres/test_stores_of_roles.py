@@ -118,7 +118,7 @@ CALLS = {
     "submit_pipelines": methodcaller("submit_pipelines", [a_pipeline()]),
     "pipeline": methodcaller("pipeline", 1),
     "pipelines": methodcaller("pipelines"),
-    "stage_micros": methodcaller("stage_micros", "default", "chat"),
+    "stage_picos": methodcaller("stage_picos", "default", "chat"),
     "remove_tenant": methodcaller("remove_tenant", "ann"),
     "set_tenant": methodcaller("set_tenant", Tenant("ann", 2)),
     "sum_use": methodcaller("sum_use"),

@@ -77,7 +77,7 @@ def with_costs(order: QueueOrder, *, replicas: int = 1) -> DeadlineCell:
     """Return a cell in which the costs of tight and lax pipelines are known."""
     cell = DeadlineCell(order, replicas=replicas)
     cell.run(tight(), lax(), seconds=3 * TASK_S)
-    assert {"s0", "s1"} == set(cell.store.stage_micros("default", "tight"))
+    assert {"s0", "s1"} == set(cell.store.stage_picos("default", "tight"))
     return cell
 
 
@@ -107,6 +107,21 @@ def test_by_age_they_do_not() -> None:
     late = cell.run(*[tight()] * 4, seconds=5 * TASK_S)
 
     assert 0 == cell.ended(late)
+
+
+@pytest.mark.parametrize(("order", "known"), [(QueueOrder.DEADLINE, True), (QueueOrder.SJF, False)])
+def test_small_stages_run_behind_large_ones_that_find_no_room(
+    order: QueueOrder,
+    known: bool,  # noqa: FBT001 - one of a case
+) -> None:
+    """Seven of eight cores are free at most, three or four of a machine."""
+    cell = DeadlineCell(order)
+    hour = a_pipeline("hour", a_task(3_600), within_s=1)
+    cell.run(hour, hour, *[lax()] * known, seconds=2)
+    cell.run(*[a_pipeline("large", a_task(cores=4), within_s=2)] * 20, seconds=20)
+    small = cell.run(a_pipeline("small", a_task(), within_s=9_000), seconds=20)
+
+    assert 1 == cell.ended(small)
 
 
 @pytest.mark.parametrize("order", BY_DEADLINES)

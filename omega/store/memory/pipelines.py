@@ -8,17 +8,15 @@ Source   docs/decisions/0059-start-deadlines.md.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from omega.errors import BadInput
 from omega.lifecycle.states import FINAL, State
-from omega.limits import LIMITS
 from omega.model.lanes import QueueOrder
 from omega.model.pipeline_graph import PipelineGraph, Stage
 from omega.model.pipelines import PipelineSpec
 from omega.ordering.deadlines import LAST, SourceTokens, stage_key, start_deadlines
-from omega.ordering.stage_costs import learnt_micros, stage_costs_ms
+from omega.ordering.stage_costs import learnt_picos, stage_costs_ms
 from omega.store.memory.job_records import JobRecord
 from omega.store.memory.jobs import MemoryJobs, milliseconds
-from omega.store.pipelines import PipelineStatus, StageEnd, StageStatus
+from omega.store.pipelines import PipelineStatus, StageEnd, StageStatus, refuse_too_many
 
 _ENDS: Mapping[State, StageEnd] = {
     State.SUCCEEDED: StageEnd.SUCCEEDED,
@@ -57,7 +55,7 @@ class PipelineTable:
     """All pipelines of a store, and what was learnt from them."""
 
     records: dict[int, PipelineRecord] = field(default_factory=dict)
-    micros: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
+    picos: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
     """By template, what a unit of each stage costs."""
     tokens: dict[tuple[str, str], SourceTokens] = field(default_factory=dict)
     orders: dict[str, QueueOrder] = field(default_factory=dict)
@@ -73,8 +71,7 @@ class MemoryPipelines(MemoryJobs):
 
     def submit_pipelines(self, specs: Sequence[PipelineSpec]) -> list[int]:
         """Add pipelines, all or none, and queue their first stages; return their ids in order."""
-        if len(specs) > LIMITS.pipelines_per_submission_max:
-            raise BadInput(f"{len(specs)} pipelines in one submission")
+        refuse_too_many(specs)
         table, now_ms = self._pipelines, milliseconds(self._clock.now())
         first = len(table.records) + 1
         for number, spec in enumerate(specs, start=first):
@@ -99,9 +96,9 @@ class MemoryPipelines(MemoryJobs):
         newest = list(reversed(self._pipelines.records.values()))
         return [self._status_of_pipeline(record) for record in newest[:pipelines_max]]
 
-    def stage_micros(self, tenant: str, template: str) -> Mapping[str, int]:
-        """Return what a unit of input costs in microseconds, by the stages that have ended well."""
-        return dict(sorted(self._pipelines.micros.get((tenant, template), {}).items()))
+    def stage_picos(self, tenant: str, template: str) -> Mapping[str, int]:
+        """Return what a unit of input costs in picoseconds, by the stages that have ended well."""
+        return dict(sorted(self._pipelines.picos.get((tenant, template), {}).items()))
 
     def _end_stages(self, ended: Iterable[tuple[JobRecord, int | None]]) -> None:
         """Go on with the pipelines of jobs that have ended; those without one are passed over.
@@ -119,8 +116,8 @@ class MemoryPipelines(MemoryJobs):
             if end is not StageEnd.SUCCEEDED:
                 _skip_below(record, name, f"job {job.id} of an earlier stage: {end.value}")
             elif took_ms is not None:
-                known = table.micros.setdefault(record.template, {})
-                known[name] = learnt_micros(known.get(name), took_ms, stage.units)
+                known = table.picos.setdefault(record.template, {})
+                known[name] = learnt_picos(known.get(name), took_ms, stage.units)
         for number in sorted(touched):
             record = table.records[number]
             self._queue_stages(record)
@@ -128,17 +125,19 @@ class MemoryPipelines(MemoryJobs):
                 record.finished_ms = milliseconds(self._clock.now())
 
     def _note_order(self, kind: str, order: QueueOrder) -> None:
-        """Give the stages of a kind that wait the keys of its order, if that is another one."""
+        """Give the stages of a kind that have not ended the keys of its order, if it is another.
+
+        Those that run may be pending again.
+        """
         orders = self._pipelines.orders
         if orders.get(kind) is order:
             return
         orders[kind] = order
         if not order.is_by_key:
             return
-        waiting = (State.PENDING, State.PARKED)
         for number in self._pipelines.stages:
             job = self._jobs[number]
-            if job.spec.scheduler == kind and job.state in waiting:
+            if job.spec.scheduler == kind and job.state not in FINAL:
                 job.order_key = self._key(job, order)
         self._queues[kind].sort_anew(self._clock.now())
 
@@ -158,7 +157,7 @@ class MemoryPipelines(MemoryJobs):
         ready = [stage for stage in record.stages.values() if record.may_be_queued(stage)]
         if not ready:
             return
-        spec, known = record.spec, self._pipelines.micros.get(record.template, {})
+        spec, known = record.spec, self._pipelines.picos.get(record.template, {})
         units = {stage.name: stage.units for stage in spec.stages}
         costs = stage_costs_ms(record.graph, units, known, spec.within_ms)
         starts = start_deadlines(record.graph, costs, record.submitted_ms + spec.within_ms)
@@ -181,10 +180,11 @@ class MemoryPipelines(MemoryJobs):
         if spec.tokens is None:
             return LAST
         whose, rate = (spec.tenant, spec.name), spec.tokens
-        tokens = self._pipelines.tokens.get(whose)
-        if tokens is None or tokens.interval_ms != rate.interval_ms:
-            tokens = SourceTokens(rate=rate.rate, interval_ms=rate.interval_ms)
-        stamp, self._pipelines.tokens[whose] = replace(tokens, rate=rate.rate).take(now_ms)
+        tokens = self._pipelines.tokens.get(
+            whose, SourceTokens(rate=rate.rate, interval_ms=rate.interval_ms)
+        )
+        now = tokens.at_rate(rate.rate, rate.interval_ms, now_ms)
+        stamp, self._pipelines.tokens[whose] = now.take(now_ms)
         return stamp
 
     def _status_of_pipeline(self, record: PipelineRecord) -> PipelineStatus:

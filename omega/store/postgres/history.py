@@ -21,6 +21,8 @@ TABLES: Final = (
     "job",
     "task_output",
     "pipeline",
+    "stage_cost",
+    "pipeline_tokens",
 )
 """In this order, because a job is removed once every recorded commit is newer than its end."""
 BLOCKS_AT_A_TIME: Final = 512

@@ -62,5 +62,6 @@ def declare_lanes(metadata: MetaData, job: Table) -> None:
         Column("replica", Text, nullable=False),
         Column("login", Text, nullable=False, server_default=text("SESSION_USER")),
         moment("expires_at"),
+        moment("changed_at"),
         postgresql_with={"fillfactor": 50},
     )

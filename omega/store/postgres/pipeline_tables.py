@@ -16,6 +16,7 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    Numeric,
     Table,
     Text,
     text,
@@ -87,8 +88,8 @@ def _declare_costs(metadata: MetaData) -> None:
         Column("tenant", Text, primary_key=True),
         Column("template", Text, primary_key=True),
         Column("stage", Text, primary_key=True),
-        Column("micros", BigInteger, nullable=False),
-        CheckConstraint("micros >= 0", name="micros_is_positive"),
+        Column("picos", Numeric(30, 0), nullable=False),
+        CheckConstraint("picos >= 0", name="picos_is_positive"),
         postgresql_with={"fillfactor": 50},
     )
     Table(

@@ -11,11 +11,9 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from omega.errors import BadInput
 from omega.lifecycle.states import State
-from omega.limits import LIMITS
 from omega.model.pipelines import PipelineSpec, pipeline_to_wire
-from omega.store.pipelines import PipelineStatus, StageEnd, StageStatus
+from omega.store.pipelines import PipelineStatus, StageEnd, StageStatus, refuse_too_many
 from omega.store.postgres.connection import Link
 from omega.store.postgres.packing import Big
 
@@ -40,11 +38,7 @@ class PostgresPipelines:
 
     def submit_pipelines(self, specs: Sequence[PipelineSpec]) -> list[int]:
         """Add pipelines, all or none, and queue their first stages; return their ids in order."""
-        if len(specs) > LIMITS.pipelines_per_submission_max:
-            raise BadInput(
-                f"{len(specs)} pipelines in one submission; the limit is"
-                f" {LIMITS.pipelines_per_submission_max}: submit them in slices"
-            )
+        refuse_too_many(specs)
         ((ids,),) = self._link.call(
             "SELECT omega.submit_pipelines(%s)", (Jsonb([pipeline_to_wire(it) for it in specs]),)
         )
@@ -59,14 +53,14 @@ class PostgresPipelines:
         """Return pipelines, newest first."""
         return self._read(f"{_PIPELINES} ORDER BY p.id DESC LIMIT %s", pipelines_max)
 
-    def stage_micros(self, tenant: str, template: str) -> Mapping[str, int]:
-        """Return what a unit of input costs in microseconds, by the stages that have ended well."""
+    def stage_picos(self, tenant: str, template: str) -> Mapping[str, int]:
+        """Return what a unit of input costs in picoseconds, by the stages that have ended well."""
         rows = self._link.call(
-            "SELECT stage, micros FROM omega.stage_cost WHERE tenant = %s AND template = %s"
+            "SELECT stage, picos FROM omega.stage_cost WHERE tenant = %s AND template = %s"
             ' ORDER BY stage COLLATE "C"',
             (tenant, template),
         )
-        return dict(rows)
+        return {stage: int(picos) for stage, picos in rows}
 
     def _read(self, query: str, *parameters: object) -> list[PipelineStatus]:
         rows = self._link.call(query, parameters)

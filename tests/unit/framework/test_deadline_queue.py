@@ -4,7 +4,13 @@ from dataclasses import replace
 
 from omega.cell.view import View
 from omega.clock import ManualClock
-from omega.framework.deadline_queue import JOBS_AT_FIRST, DeadlineQueue
+from omega.framework.deadline_queue import (
+    JOBS_AT_FIRST,
+    LOOK_S_MAX,
+    LOOK_S_MIN,
+    SIZES_KEPT,
+    DeadlineQueue,
+)
 from omega.framework.effects import Effect, drive
 from omega.framework.job_attempt import AttemptEnd, JobResult
 from omega.framework.read_pause import PAUSE_S_MAX
@@ -32,8 +38,8 @@ class TestDeadlineQueue:
     def jobs_max(self, wanted: int = 64) -> int:
         return drive(self.queue.jobs_max(wanted), self.driver.answer)
 
-    def took(self) -> LeasedJob:
-        (job,) = submit_and_lease(self.store, a_spec(cpu_milli=2_000))
+    def took(self, *, cpu_milli: int = 2_000) -> LeasedJob:
+        (job,) = submit_and_lease(self.store, a_spec(cpu_milli=cpu_milli))
         self.queue.took([job])
         return job
 
@@ -91,6 +97,32 @@ class TestDeadlineQueue:
         assert 0 == self.jobs_max()
         self.clock.advance(1)
         assert 2 == self.jobs_max()
+
+    def test_a_large_job_that_is_tried_again_and_again_hides_no_smaller_one(self) -> None:
+        self.took(cpu_milli=1_000)
+        (large,) = submit_and_lease(self.store, a_spec(cpu_milli=64_000))
+        for _ in range(2 * SIZES_KEPT):
+            self.queue.took([large])
+        self.clock.advance(1)
+
+        assert 12 == self.jobs_max()
+
+    def test_smaller_jobs_are_looked_for_deeper_and_seldomer_while_something_is_free(self) -> None:
+        for _ in range(2 * SIZES_KEPT):
+            self.took(cpu_milli=64_000)
+        self.clock.advance(1)
+        looks = []
+        for _ in range(int(4 * LOOK_S_MAX)):
+            looks.append(self.jobs_max())
+            self.clock.advance(LOOK_S_MIN)
+
+        gaps = [at for at, jobs in enumerate(looks) if jobs]
+        assert [8, 16, 32, 64, 64] == [jobs for jobs in looks if jobs][:5]
+        assert [0, 1, 3, 7, 15] == gaps[:5]
+        assert 0 == self.delay_ms(self.without_room(self.took(cpu_milli=64_000)))
+        self.took(cpu_milli=1_000)
+        self.clock.advance(1)
+        assert 12 == self.jobs_max()
 
     def test_a_scheduler_that_evicts_leases_what_it_wants(self) -> None:
         self.queue = DeadlineQueue(self.clock, GAP_MS, evicts=True)

@@ -32,7 +32,7 @@ from omega.model.programs import PORT_MAX, RESERVED, SIGNALS
 from omega.model.quotas import BUDGETS, UNLIMITED, Budget
 from omega.model.resources import COLUMNS, DEVICES, DEVICES_MAX, GPU_SLICES, KINDS
 from omega.ordering.deadlines import LAST
-from omega.ordering.stage_costs import OLD_PARTS
+from omega.ordering.stage_costs import OLD_PARTS, PICOS_PER_MS
 from omega.store.holdings import RESOURCES
 from omega.store.postgres.incarnations import (
     INCARNATION_IS_KNOWN,
@@ -86,6 +86,10 @@ FILES = (
 KINDS_OF = {"any_kind": COLUMNS, "no_device": COLUMNS[: DEVICES.start]}
 """Sets of kinds by the value of `${of_kinds}`; each begins with the first kind of all."""
 
+KEYS_RENEWED_S = 600
+"""So long after the order of a kind has changed, stages get its keys with each agreement: by then
+transactions that were open at the change have ended."""
+
 _A_KIND = re.compile(r"\{\{ (.+?)(?: \| (\S+))? \}\}", re.DOTALL)
 _A_BUDGET = re.compile(r"\[\[ (.+?)(?: \| (\S+))? \]\]", re.DOTALL)
 _BUDGETS = [{"budget": budget.column} for budget in Budget]
@@ -123,6 +127,8 @@ CONSTANTS = {
     "size_units": ",".join(map(str, SIZE_UNITS)),
     "last_key": LAST,
     "old_parts": OLD_PARTS,
+    "picos_per_ms": PICOS_PER_MS,
+    "keys_renewed_s": KEYS_RENEWED_S,
     "fair_orders": "', '".join(order.value for order in QueueOrder if order.is_fair),
     "queue_orders": "', '".join(order.value for order in QueueOrder),
     "queue_orders_told": ", ".join(order.value for order in QueueOrder),

@@ -53,6 +53,14 @@ BEGIN
         -- Outputs go with their jobs; here go those that were reported just as their job went.
         DELETE FROM task_output o
          WHERE o.ctid >= first AND o.ctid < last AND NOT EXISTS (SELECT FROM job j WHERE j.id = o.job_id);
+    WHEN 'stage_cost' THEN
+        -- What was learnt, and the tokens taken, are of pipelines by a name; they go with the last of these.
+        DELETE FROM stage_cost c
+         WHERE c.ctid >= first AND c.ctid < last AND NOT EXISTS (SELECT FROM pipeline p WHERE p.tenant = c.tenant AND p.name = c.template);
+    WHEN 'pipeline_tokens' THEN
+        DELETE FROM pipeline_tokens t
+         WHERE t.ctid >= first AND t.ctid < last AND (t.interval + 1) * t.interval_ms < extract(epoch FROM before) * 1000
+           AND NOT EXISTS (SELECT FROM pipeline p WHERE p.tenant = t.tenant AND p.name = t.template);
     WHEN 'job' THEN
         before := least(before, (SELECT committed_at - interval '1 hour' FROM transaction ORDER BY changed_by LIMIT 1));
         WITH over AS MATERIALIZED (

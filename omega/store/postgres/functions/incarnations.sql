@@ -19,14 +19,14 @@ BEGIN
 END $$;
 
 -- Begin an incarnation, unless the present one is known. The generation becomes one that none before has reached, whatever
--- the clocks of servers say, so that every view is read anew. If commits may have been lost, numbers of jobs and machines
--- are passed over; how many of jobs is drawn, because one backup may be restored twice.
+-- the clocks of servers say, so that every view is read anew. If commits may have been lost, numbers of jobs, pipelines and
+-- machines are passed over; how many of jobs and pipelines is drawn, because one backup may be restored twice.
 CREATE FUNCTION omega.begin_incarnation()
 RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     now_us bigint := extract(epoch FROM clock_timestamp()) * 1000000;
     drawn bigint := 1 + (random() * 1e9)::bigint;
-    numbers regclass := pg_get_serial_sequence('omega.job', 'id');
+    numbers regclass;
     was_stopped boolean;
     before bigint;
 BEGIN
@@ -50,5 +50,7 @@ BEGIN
         RETURN;
     END IF;
     UPDATE cell SET machines_from = (SELECT coalesce(max(id), 0) FROM machine) + ${machines_passed_over};
-    PERFORM setval(numbers, (nextval(numbers) / ${jobs_passed_over} + 2 + (random() * 997)::bigint) * ${jobs_passed_over});
+    FOREACH numbers IN ARRAY ARRAY[pg_get_serial_sequence('omega.job', 'id'), pg_get_serial_sequence('omega.pipeline', 'id')] LOOP
+        PERFORM setval(numbers, (nextval(numbers) / ${jobs_passed_over} + 2 + (random() * 997)::bigint) * ${jobs_passed_over});
+    END LOOP;
 END $$;

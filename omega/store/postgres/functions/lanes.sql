@@ -158,7 +158,10 @@ BEGIN
         RAISE EXCEPTION 'login % has agreed on orders for ${kinds_per_login_max} kinds of scheduler, which is the limit', session_user
               USING ERRCODE = 'program_limit_exceeded';
     END IF;
-    IF starts_with(_name, 'deadline') AND NOT EXISTS (SELECT FROM queue_order o WHERE o.scheduler = _scheduler AND o.name = _name) THEN
+    -- For a while anew: transactions that were open when the order changed may have held, or made, jobs with other keys.
+    IF starts_with(_name, 'deadline') AND NOT EXISTS (
+           SELECT FROM queue_order o
+            WHERE o.scheduler = _scheduler AND o.name = _name AND o.changed_at < clock_timestamp() - interval '${keys_renewed_s} s') THEN
         PERFORM renew_keys(_scheduler, _name);
     END IF;
     INSERT INTO queue_order AS o (scheduler, name, replica, expires_at)

@@ -44,22 +44,31 @@ BEGIN
              WHERE p.problem IS NOT NULL OR s.it #> '{job,tenant}' <> _it -> 'tenant' ORDER BY s.n LIMIT 1);
 END $$;
 
--- Take a token of a template; return its stamp, or the largest key if none is left in this interval.
-CREATE FUNCTION omega.take_token(_tenant text, _template text, _tokens jsonb, _now_ms bigint)
+-- Take a token of a template; return its stamp, or the largest key if none is left in this interval. The clock is read once
+-- the row is locked, unless the caller gives a time, and intervals never go back: who waited for the row takes no token of
+-- the past. If the length of intervals changes, what was taken in one that is not over counts in the new one, too.
+CREATE FUNCTION omega.take_token(_tenant text, _template text, _tokens jsonb, _now_ms bigint DEFAULT NULL)
 RETURNS bigint LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     rate bigint := _tokens ->> 'rate';
     lasts bigint := _tokens ->> 'interval_ms';
-    this bigint := div(_now_ms, lasts);
+    now_ms bigint;
+    this bigint;
     before integer;
 BEGIN
     IF coalesce(_tokens, 'null') = 'null' THEN
         RETURN ${last_key};
     END IF;
-    INSERT INTO pipeline_tokens (tenant, template, interval_ms, interval, taken) VALUES (_tenant, _template, lasts, this, 0)
+    INSERT INTO pipeline_tokens (tenant, template, interval_ms, interval, taken) VALUES (_tenant, _template, lasts, -1, 0)
         ON CONFLICT DO NOTHING;
-    SELECT CASE WHEN t.interval_ms = lasts AND t.interval = this THEN t.taken ELSE 0 END INTO before
-      FROM pipeline_tokens t WHERE t.tenant = _tenant AND t.template = _template FOR NO KEY UPDATE;
+    PERFORM 1 FROM pipeline_tokens t WHERE t.tenant = _tenant AND t.template = _template FOR NO KEY UPDATE;
+    now_ms := coalesce(_now_ms, (extract(epoch FROM clock_timestamp()) * 1000)::bigint);
+    SELECT greatest(div(now_ms, lasts), CASE WHEN t.interval_ms = lasts THEN t.interval END) INTO this
+      FROM pipeline_tokens t WHERE t.tenant = _tenant AND t.template = _template;
+    SELECT CASE WHEN t.interval_ms = lasts AND t.interval = this THEN t.taken
+                WHEN t.interval_ms <> lasts AND (t.interval + 1) * t.interval_ms > now_ms THEN t.taken
+                ELSE 0 END INTO before
+      FROM pipeline_tokens t WHERE t.tenant = _tenant AND t.template = _template;
     IF before >= rate THEN
         RETURN ${last_key};
     END IF;
@@ -89,11 +98,14 @@ BEGIN
     IF FOUND THEN
         RAISE EXCEPTION 'bad pipeline %', wrong USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    IF (SELECT sum(jsonb_array_length(s.it -> 'stages')) FROM jsonb_array_elements(_specs) AS s (it)) > ${jobs_per_submission_max} THEN
+        RAISE EXCEPTION 'bad pipelines: they have more than ${jobs_per_submission_max} stages' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     WITH submitted AS MATERIALIZED (
         SELECT nextval(pg_get_serial_sequence('omega.pipeline', 'id')) AS id, s.it, s.n, clock_timestamp() AS now
           FROM jsonb_array_elements(_specs) WITH ORDINALITY AS s (it, n) ORDER BY s.n
     ), stamped AS MATERIALIZED (
-        SELECT s.id, take_token(s.it ->> 'tenant', s.it ->> 'name', s.it -> 'tokens', (extract(epoch FROM s.now) * 1000)::bigint) AS stamp
+        SELECT s.id, take_token(s.it ->> 'tenant', s.it ->> 'name', s.it -> 'tokens') AS stamp
           FROM (SELECT * FROM submitted ORDER BY it ->> 'tenant', it ->> 'name', n) AS s
     ), described AS (
         INSERT INTO pipeline (id, name, tenant, within_ms, stamp, submitted_at) OVERRIDING SYSTEM VALUE
@@ -133,7 +145,7 @@ DECLARE
     mean numeric;
 BEGIN
     SELECT * INTO of FROM pipeline WHERE id = _pipeline;
-    SELECT div(sum(c.micros), count(*)) INTO mean FROM stage_cost c WHERE c.tenant = of.tenant AND c.template = of.name;
+    SELECT div(sum(c.picos), count(*)) INTO mean FROM stage_cost c WHERE c.tenant = of.tenant AND c.template = of.name;
     IF mean IS NULL THEN
         FOR stage IN SELECT s.number, s.after FROM pipeline_stage s WHERE s.pipeline_id = _pipeline ORDER BY s.number LOOP
             longest[stage.number + 1] := 1 + coalesce((SELECT max(longest[a.it + 1]) FROM unnest(stage.after) AS a (it)), 0);
@@ -141,7 +153,7 @@ BEGIN
         cost_ms := array_fill(of.within_ms / (SELECT max(l.it) FROM unnest(longest) AS l (it)), ARRAY[cardinality(longest)]);
     ELSE
         cost_ms := ARRAY(
-            SELECT least(div(coalesce(c.micros, mean) * s.units, 1000), ${duration_ms_max})::bigint
+            SELECT least(div(coalesce(c.picos, mean) * s.units, ${picos_per_ms}), ${duration_ms_max})::bigint
               FROM pipeline_stage s
               LEFT JOIN stage_cost c ON c.tenant = of.tenant AND c.template = of.name AND c.stage = s.name
              WHERE s.pipeline_id = _pipeline ORDER BY s.number);
@@ -231,7 +243,7 @@ BEGIN
     END IF;
     FOR sample IN
         SELECT p.tenant, p.name AS template, s.name AS stage,
-               least(div(greatest(w.took_ms, 0) * 1000::numeric, s.units), ${duration_ms_max} * 1000::numeric)::bigint AS micros
+               least(div(greatest(w.took_ms, 0) * ${picos_per_ms}::numeric, s.units), ${duration_ms_max} * ${picos_per_ms}::numeric) AS picos
           FROM unnest(_jobs, _took_ms) AS w (id, took_ms)
           JOIN job j ON j.id = w.id
           JOIN pipeline_stage s ON s.pipeline_id = j.pipeline AND s.job_id = j.id
@@ -239,8 +251,8 @@ BEGIN
          WHERE s.pipeline_id = ANY (pipelines) AND s.ended_as = 'succeeded' AND w.took_ms IS NOT NULL
          ORDER BY p.tenant, p.name, s.name, s.pipeline_id
     LOOP
-        INSERT INTO stage_cost AS c (tenant, template, stage, micros) VALUES (sample.tenant, sample.template, sample.stage, sample.micros)
-            ON CONFLICT (tenant, template, stage) DO UPDATE SET micros = (${old_parts} * c.micros + excluded.micros) / (${old_parts} + 1);
+        INSERT INTO stage_cost AS c (tenant, template, stage, picos) VALUES (sample.tenant, sample.template, sample.stage, sample.picos)
+            ON CONFLICT (tenant, template, stage) DO UPDATE SET picos = div(${old_parts} * c.picos + excluded.picos, ${old_parts} + 1);
     END LOOP;
     PERFORM queue_stages(ARRAY(SELECT DISTINCT p.id FROM unnest(pipelines) AS p (id) ORDER BY p.id));
     UPDATE pipeline p SET finished_at = clock_timestamp()
@@ -248,16 +260,18 @@ BEGIN
        AND NOT EXISTS (SELECT FROM pipeline_stage s WHERE s.pipeline_id = p.id AND s.ended_as IS NULL);
 END $$;
 
--- Give the pending stages of a kind the keys of an order. Those that are locked keep theirs: they are being leased.
+-- Give the stages of a kind that have not ended the keys of an order: those that run may be pending again. Those that are
+-- locked are left for the next call.
 CREATE FUNCTION omega.renew_keys(_scheduler text, _order text)
 RETURNS void LANGUAGE sql SET search_path = omega, pg_temp AS $$
     WITH stale AS MATERIALIZED (
         SELECT j.id, key_in_order(_order, s.start_ms, s.cost_ms, p.stamp) AS key
           FROM job j JOIN pipeline p ON p.id = j.pipeline JOIN pipeline_stage s ON s.pipeline_id = p.id AND s.job_id = j.id
-         WHERE j.scheduler = _scheduler AND j.state IN ('pending', 'parked')
+         WHERE j.scheduler = _scheduler AND j.state NOT IN (${final_states})
+           AND j.order_key <> key_in_order(_order, s.start_ms, s.cost_ms, p.stamp)
          ORDER BY j.id FOR NO KEY UPDATE OF j SKIP LOCKED
     )
-    UPDATE job j SET order_key = stale.key FROM stale WHERE j.id = stale.id AND j.order_key <> stale.key
+    UPDATE job j SET order_key = stale.key FROM stale WHERE j.id = stale.id
 $$;
 
 -- Remove pipelines that ended before that time, in these blocks, with their stages; return how many.
