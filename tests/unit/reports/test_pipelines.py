@@ -9,11 +9,11 @@ from omega.store.pipelines import PipelineStatus, StageEnd, StageStatus
 FIRST = StageStatus("first", (), 10, job=1, cost_ms=300, start_ms=1_500, state=State.PENDING)
 LAST = StageStatus("last", ("first",), 5)
 CHAT = PipelineStatus(7, "chat", "ann", 1_000, 1_000, 0, None, (FIRST, LAST))
-MICROS = {"first": 30_000, "last": 40_000}
+PICOS = {"first": 30 * 10**9, "last": 40 * 10**9}
 
 
 def test_a_stage_that_waits_has_the_deadline_that_it_would_have_now() -> None:
-    report = PipelineReport.of(CHAT, MICROS, now_ms=1_400)
+    report = PipelineReport.of(CHAT, PICOS, now_ms=1_400)
     first, last = report.lines
 
     assert ("pending", 300, 100, False) == (
@@ -34,9 +34,9 @@ def test_a_stage_that_waits_has_the_deadline_that_it_would_have_now() -> None:
 def test_what_has_not_begun_by_its_deadline_is_late() -> None:
     began = replace(CHAT, stages=(replace(FIRST, began=True, state=State.RUNNING), LAST))
 
-    assert 2 == PipelineReport.of(CHAT, MICROS, now_ms=1_900).late
+    assert 2 == PipelineReport.of(CHAT, PICOS, now_ms=1_900).late
     assert ["last"] == [
-        row["stage"] for row in PipelineReport.of(began, MICROS, now_ms=1_900).rows() if row["late"]
+        row["stage"] for row in PipelineReport.of(began, PICOS, now_ms=1_900).rows() if row["late"]
     ]
 
 
