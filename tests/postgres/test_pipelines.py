@@ -26,7 +26,7 @@ from tests.fixtures.doses import examples
 from tests.fixtures.locks import in_the_way
 from tests.fixtures.logins import Login, user_of
 
-PICOS = st.integers(0, 10**9)
+PICOS = st.integers(0, 10**15)
 
 
 @st.composite
