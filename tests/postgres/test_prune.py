@@ -80,7 +80,8 @@ def pruned(
             progress=told or (lambda _done, _total: None),
         )
     )
-    for table in ("machine_change", "task_exit", "task_output", "pipeline"):
+    of_pipelines = ("pipeline", "stage_cost", "pipeline_tokens")
+    for table in ("machine_change", "task_exit", "task_output", *of_pipelines):
         del removed[table]
     return removed
 
