@@ -123,8 +123,9 @@ class Limits:
     web_query_max: int = 4_096
     """... and of its query."""
     steps_max: int = 10**15
-    work_weight_max: int = 1_000
     """Steps of one job: a million each second for thirty years."""
+    work_weight_max: int = 1_000
+    """The weight of a job in steps, where GPUs are shared by weights."""
     tenant_weight_max: int = 10_000
     tenant_depth_max: int = 8
     """Levels of tenants: one without a parent is on the first."""

@@ -32,9 +32,9 @@ SIZES_KEPT: Final = 64
 """Of how many jobs, the last that were leased, the smallest task is known; at most so many are
 looked at where none of these has room."""
 LOOK_S_MIN: Final = 1.0
-"""How soon jobs are looked at although none of a known size has room ..."""
+"""The pause after the first look at jobs although none of a known size has room ..."""
 LOOK_S_MAX: Final = 8.0
-"""... and how long it is, at most, until they are looked at again."""
+"""... which doubles with each look, up to this."""
 JOBS_AT_FIRST: Final = 8
 """How many jobs are leased before the size of any is known."""
 
@@ -54,8 +54,10 @@ class DeadlineQueue:
         """When the view is to be read again."""
         self._left = 0
         """How many tasks the view that was read last has room for, less those placed since."""
+        self._is_full = False
+        """Whether that view had room for none of a known size ..."""
         self._is_some_free = False
-        """Whether a machine of that view has something left of all that the smallest size needs."""
+        """... and something free all the same."""
         self._look_at = JOBS_AT_FIRST
         """How many jobs are looked at next, if none of a known size has room."""
         self._looks_due_s = 0.0
@@ -71,8 +73,10 @@ class DeadlineQueue:
             self._due_s = next_read_s(began_s, self._clock.now(), self._gap_s)
             room = view.open_room()
             self._left = self._tasks_with_room(room)
-            self._is_some_free = self._has_some(room)
-        return min(wanted, self._left or self._looked_at())
+            self._is_full, self._is_some_free = not self._left, self._has_some(room)
+            if self._left:
+                self._look_at, self._look_gap_s = JOBS_AT_FIRST, LOOK_S_MIN
+        return min(wanted, self._looked_at() if self._is_full else self._left)
 
     def took(self, jobs: Sequence[LeasedJob]) -> None:
         """Note the sizes of jobs that were leased, and that they may take room."""
@@ -94,7 +98,7 @@ class DeadlineQueue:
             end = dispose(result)
             if not isinstance(end, HandBack) or not self._finds_a_full_cell(result):
                 return end
-            self._left = 0
+            self._left, self._is_full = 0, True
             return replace(end, delay_ms=0)
 
         return keep_place
@@ -136,7 +140,10 @@ class DeadlineQueue:
         return int((free // smallest[needs]).min(axis=1).clip(min=0).sum())
 
     def _has_some(self, room: OpenRoom) -> bool:
-        """Return whether a machine has something left of all that the smallest size needs."""
+        """Return whether a machine has CPU and memory left, as far as known tasks need these.
+
+        Behind tasks with GPUs there may be some without.
+        """
         smallest = self._smallest
-        needs = np.zeros(0, np.intp) if smallest is None else np.flatnonzero(smallest)
+        needs = np.zeros(0, np.intp) if smallest is None else np.flatnonzero(smallest[:2])
         return bool((by_resource(room.free)[:, needs] > 0).all(axis=1).any())

@@ -9,6 +9,7 @@ Source   Gavel (OSDI 2020), sections 4.1 and 4.3, for weights and hierarchies; p
 """
 
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Final
 
 import numpy as np
@@ -31,16 +32,15 @@ def share_by_precedence(
     `precedence` (jobs,) is that of each job. Jobs of the highest share all GPUs by the policy,
     those of the next one what is left, as if there were no other GPUs, and so on.
     """
-    levels = np.unique(precedence)[::-1]
-    if len(levels) <= 1:
+    from_the_highest = np.unique(precedence)[::-1]
+    if len(from_the_highest) <= 1:
         return solve(problem, rng).share
     share, left = np.zeros(problem.rate.shape), problem.gpus.astype(np.float64)
-    for level in levels.tolist():
-        here = problem.only(np.flatnonzero(precedence == level), left)
-        runs = np.flatnonzero(here.rate.any(axis=1))
-        if not len(runs):
+    for value in from_the_highest.tolist():
+        can_run = (problem.rate[:, left > 0] > 0).any(axis=1)
+        jobs = np.flatnonzero((precedence == value) & can_run)
+        if not len(jobs):
             continue
-        jobs = np.flatnonzero(precedence == level)[runs]
         asked = problem.only(jobs, left, runs_on=_kept(problem, jobs, left))
         share[jobs] = solve(asked, rng).share
         left -= problem.size[jobs] @ share[jobs]
@@ -90,10 +90,16 @@ def tenant_parts(names: Sequence[str], tenants: Sequence[Tenant]) -> Score:
     return np.asarray(part[nodes.leaf])
 
 
-def is_passed_over(precedence: Counts, is_promised: Mask, can_run: Mask) -> bool:
-    """Say whether a job that can run waits for shares while those of a lower precedence have some.
+def digest_of(tenants: Sequence[Tenant]) -> str:
+    """Return a text that changes with the weights and parents of tenants."""
+    told = sorted((it.name, it.weight, it.parent or "") for it in tenants)
+    return sha256(repr(told).encode()).hexdigest()[:16]
 
-    All are (jobs,).
+
+def is_passed_over(precedence: Counts, is_promised: Mask, can_run: Mask) -> bool:
+    """Say whether a job came after shares were last promised, above one that was there then.
+
+    Jobs that cannot run do not count. All are (jobs,).
     """
     waits = can_run & ~is_promised
     return bool(

@@ -27,6 +27,7 @@ from schedulers.ml_gpu.cluster import CONSOLIDATED, Cluster, goes_by_rounds
 from schedulers.ml_gpu.idle_gangs import Place, in_place_of_idle
 from schedulers.ml_gpu.learning import is_news
 from schedulers.ml_gpu.levels import (
+    digest_of,
     is_passed_over,
     job_weights,
     own_weights,
@@ -35,7 +36,7 @@ from schedulers.ml_gpu.levels import (
 )
 from schedulers.ml_gpu.policies.named import Policy
 from schedulers.ml_gpu.problem import NOWHERE, Problem
-from schedulers.ml_gpu.record import Record
+from schedulers.ml_gpu.record import UNKNOWN, Record
 from schedulers.ml_gpu.rounds import Ledger, LeftoverPolicy, fastest_first, select
 from schedulers.ml_gpu.summary import evicted, summary_of
 from schedulers.ml_gpu.throughputs import Rates, Throughputs
@@ -100,7 +101,7 @@ class GpuRounds(Rounds):
         table = TrainingTable.of(view, state, self._config.attribute)
         record = _charged(table, state, self._config)
         rate = table.rates(record, self._config.table, self.length_ms)
-        if _is_due(record, rate, table, self._config, state.began_ms):
+        if _is_due(record, rate, table, self._config, state):
             record = _promised(record, table, rate, self._config, state, rng)
 
         kept, gangs, failed = _given_out(view, table, rate, record.ledger, self._config, rng)
@@ -187,8 +188,9 @@ def _charged(table: TrainingTable, state: RoundState, config: RoundsConfig) -> R
         .after(record.ledger.share.sum(axis=1) * elapsed_s, runs, seconds)
         .observed(runs[seen], table.ran_on[runs[seen]], steps[runs[seen]], seconds[seen])
     )
+    known = record.on[runs] != UNKNOWN
     return replace(
-        record,
+        record.measured(ran_s[runs][known], seconds[known]),
         ledger=record.ledger.charged(runs, table.ran_on[runs], seconds),
         learnt=record.learnt.observed(
             table.kinds, table.kind, np.where(is_clear, table.ran_on, NOWHERE), steps, ran_s
@@ -203,12 +205,12 @@ def _charged(table: TrainingTable, state: RoundState, config: RoundsConfig) -> R
 
 
 def _is_due(
-    record: Record, rate: Rates, table: TrainingTable, config: RoundsConfig, now_ms: int
+    record: Record, rate: Rates, table: TrainingTable, config: RoundsConfig, state: RoundState
 ) -> bool:
     """Say whether shares are to be promised anew: hysteresis, or every arrival would be a reset.
 
     Where nothing was promised to anybody, or by another policy, there is nothing to wait for. Nor
-    does a job wait for those of a lower precedence.
+    is there where a newcomer has a higher precedence than a job that was there.
     """
     if record.reset_ms is None or not record.ledger.is_promised.any():
         return True
@@ -218,7 +220,8 @@ def _is_due(
     if is_passed_over(table.precedence, record.ledger.is_promised, can_run):
         return True
     changed = record.is_due or record.gpus != tuple(table.gpus.tolist())
-    is_time = now_ms - record.reset_ms >= config.resets_after * config.length_ms
+    changed = changed or record.tenants != digest_of(state.tenants)
+    is_time = state.began_ms - record.reset_ms >= config.resets_after * config.length_ms
     return is_time and (changed or is_news(rate, record.promised_by))
 
 
@@ -245,6 +248,7 @@ def _promised(
         reset_ms=now_ms,
         promised_by=rate,
         policy=config.policy.name,
+        tenants=digest_of(state.tenants),
         is_due=False,
     )
 
@@ -260,8 +264,8 @@ def _problem(
     """State the problem of those jobs that can run somewhere.
 
     Between tenants as entities their parts of the cell count, and within a tenant the jobs' own
-    weights. Without entities a job's weight is also its tenant's. Ages are by the clock by which
-    rates are.
+    weights. Without entities a job's weight is also its tenant's. Ages are in seconds of the nodes
+    that run the jobs, as rates are: with a speed-up of 60, sixty in each second of the store.
     """
     jobs = [table.jobs[at] for at in runs.tolist()]
     rows, kind = np.unique(
@@ -278,7 +282,7 @@ def _problem(
         weight=own_weights(jobs) if policy.has_entities else job_weights(jobs, state.tenants),
         total_steps=wanted,
         remaining_steps=np.maximum(wanted - table.progress.done[runs], 1.0),
-        age_s=record.age_s(state.began_ms)[runs] * record.pace(),
+        age_s=record.age_s(state.began_ms)[runs] * record.speed_up,
         entity=entity,
         entity_weight=tenant_parts(tenants.tolist(), state.tenants),
         entity_is_fifo=np.zeros(len(tenants), np.bool_),
@@ -300,7 +304,7 @@ def _given_out(
     """
     order = fastest_first(rate) if rate.size else np.arange(len(table.cluster.gpus))
     rate, gangs, left = rate.copy(), table.gangs, table.cluster.gpus.copy()
-    had, rank = ledger.received_s.sum(axis=1), -table.precedence
+    had = ledger.received_s.sum(axis=1)
     leftovers = LeftoverPolicy.LAST if config.policy.uses_leftovers else LeftoverPolicy.NEVER
     kept: set[int] = set()
     placed: list[tuple[LeasedJob, int, Claims]] = []
@@ -308,7 +312,9 @@ def _given_out(
     with view.tentative():
         goes = np.ones(len(table.jobs), np.bool_)
         for nth in range(PASSES):
-            on = select(ledger, rate, gangs, left, order, leftovers, had=had, rank=rank)
+            on = select(
+                ledger, rate, gangs, left, order, leftovers, had=had, precedence=table.precedence
+            )
             if nth == 0:
                 goes = (on == NOWHERE) | (on != table.on)
                 gone = table.running.only(np.isin(table.running.job, table.ids[goes]))

@@ -129,11 +129,19 @@ class Problem:
         return self.entity if len(self.entity) else np.zeros(self.jobs, np.intp)
 
     def only(self, jobs: Index, gpus: Counts | Score, *, runs_on: Index | None = None) -> "Problem":
-        """Return the problem of some of the jobs, on so many GPUs of each type."""
+        """Return the problem of some of the jobs, on so many GPUs of each type.
+
+        It knows nothing of the others, nor of their kinds.
+        """
+        kinds, kind = np.unique(self.kind[jobs], return_inverse=True)
+        pairs = None if self.pairs is None else PairRates(self.pairs.of[np.ix_(kinds, kinds)])
         return replace(
             self,
             gpus=gpus.copy(),
-            kind=self.kind[jobs],
+            table=self.table[kinds],
+            gang=self.gang[kinds],
+            kind=kind.ravel(),
+            pairs=pairs,
             weight=self.weight[jobs],
             total_steps=self.total_steps[jobs],
             remaining_steps=self.remaining_steps[jobs],

@@ -23,8 +23,8 @@ from schedulers.ml_gpu.throughputs import Rates
 UNKNOWN: Final = NOWHERE - 1
 AMOUNT_MAX: Final = 1e15
 """More seconds, or steps a second, than there will be."""
-PACE_MIN: Final = 1e-6
-"""No clock is so slow."""
+SPEED_UP_MIN: Final = 1e-6
+"""Bounds a quotient that wrong reports could make anything."""
 CREDIT_S_MIN: Final = 1e-6
 """Less than the credit of the shortest rounds."""
 _Whole = Annotated[int, Field(ge=0, lt=2**63)]
@@ -55,6 +55,8 @@ class _Memo(BaseModel):
     round: _Whole = 0
     history: HistoryMemo = HistoryMemo()
     credit_s: Annotated[float, Field(ge=CREDIT_S_MIN, le=AMOUNT_MAX)]
+    speed_up: Annotated[float, Field(ge=SPEED_UP_MIN, le=1 / SPEED_UP_MIN)] = 1.0
+    tenants: str = ""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -88,8 +90,13 @@ class Record:
     """When shares were last promised; None: never."""
     policy: str = ""
     """The one that promised them."""
+    tenants: str = ""
+    """A digest of the weights and parents of tenants by which shares were promised."""
     is_due: bool = True
     """Whether something has changed since."""
+    speed_up: float = 1.0
+    """Seconds of the nodes that run jobs, and of rates, in one of the store's: above 1 only for
+    virtual nodes."""
     away: "Record | None" = None
     """Of jobs that nobody can plan now, and that may come back."""
 
@@ -139,6 +146,8 @@ class Record:
             charged_ms=integers(told.charged_ms),
             reset_ms=told.reset_ms,
             policy=told.policy,
+            tenants=told.tenants,
+            speed_up=told.speed_up,
             is_due=told.is_due,
         )
 
@@ -170,6 +179,8 @@ class Record:
             charged_ms=np.concatenate([part.charged_ms for part in parts]).tolist(),
             reset_ms=self.reset_ms,
             policy=self.policy,
+            tenants=self.tenants,
+            speed_up=self.speed_up,
             is_due=self.is_due,
             round=self.round,
             history=self._whole_history().memo(),
@@ -227,13 +238,17 @@ class Record:
         """Return for how long each job has been known, in seconds of the store's clock."""
         return np.asarray(np.maximum(now_ms - self.since_ms, 0) / 1_000)
 
-    def pace(self) -> float:
-        """Return how many seconds pass for those who run jobs in one of the store's.
+    def measured(self, ran_s: Score, had_s: Score) -> "Record":
+        """Return the record with the speed-up of nodes on which jobs ran so long in so much time.
 
-        This is 1 but for virtual nodes with a speed-up. Rates are in seconds of those who run jobs.
+        `ran_s` (jobs,) is what nodes reported, `had_s` (jobs,) by the store's clock. If nothing was
+        reported, the speed-up is as before.
         """
-        ran_s, had_s = float(self.run_ms.sum()) / 1_000, float(self.history.had_s.sum())
-        return 1.0 if not ran_s or not had_s else min(max(ran_s / had_s, PACE_MIN), 1 / PACE_MIN)
+        told = ran_s > 0
+        if not told.any() or not had_s[told].any():
+            return self
+        speed_up = float(ran_s[told].sum() / had_s[told].sum())
+        return replace(self, speed_up=min(max(speed_up, SPEED_UP_MIN), 1 / SPEED_UP_MIN))
 
 
 def _ledger(told: _Memo, types: Sequence[str]) -> Ledger:

@@ -114,16 +114,18 @@ def select(
     leftovers: LeftoverPolicy,
     *,
     had: Score | None = None,
-    rank: Counts | None = None,
+    precedence: Counts | None = None,
 ) -> Index:
     """Return the type that each unit gets in the next round, or NOWHERE.
 
     Type after type in this order, by priority, then by what is owed, then by share, then by the
-    lowest `rank`, then by who `had` least, then in order of arrival. A smaller unit may pass a
-    bigger one that does not fit. Without `rank` and `had` it is as in the release: what is left
-    over goes to the same few again and again.
+    highest `precedence`, then by who `had` least, then in order of arrival. A smaller unit may
+    pass a bigger one that does not fit. Without `precedence` and `had` it is as in the release:
+    what is left over goes to the same few again and again.
     """
-    before = [np.arange(len(ledger)), *(key for key in (had, rank) if key is not None)]
+    before: list[Counts | Score] = [np.arange(len(ledger))]
+    before += [] if had is None else [had]
+    before += [] if precedence is None else [-precedence]
     priority = ledger.priority(rate)
     on = np.full(len(ledger), NOWHERE, np.intp)
     left = free.copy()

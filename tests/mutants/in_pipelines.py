@@ -127,7 +127,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tokens-of-the-last-interval-count",
         SQL,
         "take_token",
-        "CASE WHEN t.interval_ms = lasts «AND t.interval = this» THEN t.taken",
+        "CASE WHEN had.interval_ms = lasts «AND had.interval = this» THEN had.taken",
         "",
         "A template that has used its tokens once never gets any again.",
     ),
@@ -135,8 +135,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "tokens-of-the-past",
         SQL,
         "take_token",
-        "SELECT «greatest(div(now_ms, lasts), CASE WHEN t.interval_ms = lasts THEN t.interval END)»"
-        " INTO this",
+        "this := «greatest(div(now_ms, lasts), CASE WHEN had.interval_ms = lasts"
+        " THEN had.interval END)»;",
         "div(now_ms, lasts)",
         "Who waited for the tokens of a name takes those of an earlier interval again.",
     ),
@@ -144,8 +144,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "other-intervals-forget-what-was-taken",
         SQL,
         "take_token",
-        "WHEN «t.interval_ms <> lasts AND (t.interval + 1) * t.interval_ms > now_ms»"
-        " THEN t.taken ELSE 0 END",
+        "WHEN «had.interval_ms <> lasts AND (had.interval + 1) * had.interval_ms > now_ms»"
+        " THEN had.taken ELSE 0 END",
         "false",
         "Who changes the length of intervals has as many tokens as they like.",
     ),
@@ -180,7 +180,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "keys-of-running-stages-only",
         SQL,
         "renew_keys",
-        "WHERE j.scheduler = _scheduler AND j.state «NOT IN (${final_states})»",
+        "AND j.scheduler = _scheduler AND j.state «NOT IN (${final_states})»",
         "= 'planning'",
         "Stages that wait keep the keys of the order before.",
     ),
@@ -268,7 +268,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "full-cell-is-leased",
         LEASES,
         "DeadlineQueue.jobs_max",
-        "return «min(wanted, self._left or self._looked_at())»",
+        "return «min(wanted, self._looked_at() if self._is_full else self._left)»",
         "wanted",
         "Replicas hold jobs that find no room, and jobs with smaller keys pass them by.",
         OF_LEASES,

@@ -54,7 +54,7 @@ def cancel_pipeline(store: SubmitterStore, pipeline: PipelineStatus) -> Pipeline
     A stage may succeed while others are cancelled, and make jobs of the stages after it. So the
     stages are read again until all have ended. In each turn at least one ends.
 
-    Raises OmegaError if all have ended by themselves.
+    Raises OmegaError if none was left to cancel.
     """
     cancelled = 0
     while pipeline.finished_ms is None:

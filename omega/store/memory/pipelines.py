@@ -184,7 +184,9 @@ class MemoryPipelines(MemoryJobs):
             whose, SourceTokens(rate=rate.rate, interval_ms=rate.interval_ms)
         )
         now = tokens.at_rate(rate.rate, rate.interval_ms, now_ms)
-        stamp, self._pipelines.tokens[whose] = now.take(now_ms)
+        stamp, taken = now.take(now_ms)
+        if stamp != LAST:
+            self._pipelines.tokens[whose] = taken
         return stamp
 
     def _status_of_pipeline(self, record: PipelineRecord) -> PipelineStatus:

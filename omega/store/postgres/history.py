@@ -24,7 +24,8 @@ TABLES: Final = (
     "stage_cost",
     "pipeline_tokens",
 )
-"""In this order, because a job is removed once every recorded commit is newer than its end."""
+"""In this order: a job is removed once every recorded commit is newer than its end, and what was
+learnt of a template once its last pipeline is."""
 BLOCKS_AT_A_TIME: Final = 512
 """Four megabytes: some fifty thousand ended tasks, which take a fraction of a second."""
 

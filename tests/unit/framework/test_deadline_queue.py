@@ -124,6 +124,22 @@ class TestDeadlineQueue:
         self.clock.advance(1)
         assert 12 == self.jobs_max()
 
+    def test_after_as_many_as_there_is_room_for_none_are_looked_at(self) -> None:
+        self.took(cpu_milli=4_000)
+        self.clock.advance(1)
+        assert 3 == self.jobs_max()
+        for _ in range(3):
+            self.took(cpu_milli=4_000)
+
+        assert 0 == self.jobs_max()
+
+    def test_behind_tasks_with_gpus_those_without_are_looked_for(self) -> None:
+        (job,) = submit_and_lease(self.store, a_spec(cpu_milli=1_000, gpus=8))
+        self.queue.took([job])
+        self.clock.advance(1)
+
+        assert JOBS_AT_FIRST == self.jobs_max()
+
     def test_a_scheduler_that_evicts_leases_what_it_wants(self) -> None:
         self.queue = DeadlineQueue(self.clock, GAP_MS, evicts=True)
         self.took()

@@ -87,8 +87,8 @@ KINDS_OF = {"any_kind": COLUMNS, "no_device": COLUMNS[: DEVICES.start]}
 """Sets of kinds by the value of `${of_kinds}`; each begins with the first kind of all."""
 
 KEYS_RENEWED_S = 600
-"""So long after the order of a kind has changed, stages get its keys with each agreement: by then
-transactions that were open at the change have ended."""
+"""For so many seconds after the order of a kind has changed, each call of agree_on_order gives
+stages their keys anew. A stage that a transaction holds for longer keeps its old key."""
 
 _A_KIND = re.compile(r"\{\{ (.+?)(?: \| (\S+))? \}\}", re.DOTALL)
 _A_BUDGET = re.compile(r"\[\[ (.+?)(?: \| (\S+))? \]\]", re.DOTALL)

@@ -1,4 +1,4 @@
--- Removal of old records: changes, commits, ended tasks, exits, outputs, jobs and pipelines.
+-- Removal of old records: changes, commits, ended tasks, exits, outputs, jobs, pipelines, and what was learnt of those.
 
 -- Stop reads of changes from using the records of earlier transactions, so that these may be removed: for a view with
 -- an older mark all machines are scanned.
@@ -55,12 +55,20 @@ BEGIN
          WHERE o.ctid >= first AND o.ctid < last AND NOT EXISTS (SELECT FROM job j WHERE j.id = o.job_id);
     WHEN 'stage_cost' THEN
         -- What was learnt, and the tokens taken, are of pipelines by a name; they go with the last of these.
-        DELETE FROM stage_cost c
-         WHERE c.ctid >= first AND c.ctid < last AND NOT EXISTS (SELECT FROM pipeline p WHERE p.tenant = c.tenant AND p.name = c.template);
+        WITH over AS MATERIALIZED (
+            SELECT c.tenant, c.template, c.stage FROM stage_cost c
+             WHERE c.ctid >= first AND c.ctid < last AND NOT EXISTS (SELECT FROM pipeline p WHERE p.tenant = c.tenant AND p.name = c.template)
+             ORDER BY c.tenant, c.template, c.stage FOR UPDATE SKIP LOCKED
+        )
+        DELETE FROM stage_cost c USING over WHERE (c.tenant, c.template, c.stage) = (over.tenant, over.template, over.stage);
     WHEN 'pipeline_tokens' THEN
-        DELETE FROM pipeline_tokens t
-         WHERE t.ctid >= first AND t.ctid < last AND (t.interval + 1) * t.interval_ms < extract(epoch FROM before) * 1000
-           AND NOT EXISTS (SELECT FROM pipeline p WHERE p.tenant = t.tenant AND p.name = t.template);
+        WITH over AS MATERIALIZED (
+            SELECT t.tenant, t.template FROM pipeline_tokens t
+             WHERE t.ctid >= first AND t.ctid < last AND (t.interval + 1) * t.interval_ms < extract(epoch FROM before) * 1000
+               AND NOT EXISTS (SELECT FROM pipeline p WHERE p.tenant = t.tenant AND p.name = t.template)
+             ORDER BY t.tenant, t.template FOR UPDATE SKIP LOCKED
+        )
+        DELETE FROM pipeline_tokens t USING over WHERE (t.tenant, t.template) = (over.tenant, over.template);
     WHEN 'job' THEN
         before := least(before, (SELECT committed_at - interval '1 hour' FROM transaction ORDER BY changed_by LIMIT 1));
         WITH over AS MATERIALIZED (

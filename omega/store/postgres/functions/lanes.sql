@@ -158,7 +158,8 @@ BEGIN
         RAISE EXCEPTION 'login % has agreed on orders for ${kinds_per_login_max} kinds of scheduler, which is the limit', session_user
               USING ERRCODE = 'program_limit_exceeded';
     END IF;
-    -- For a while anew: transactions that were open when the order changed may have held, or made, jobs with other keys.
+    -- For ${keys_renewed_s} s after a change keys are computed with each call: transactions that were open then may have
+    -- locked jobs, or made jobs with the old keys.
     IF starts_with(_name, 'deadline') AND NOT EXISTS (
            SELECT FROM queue_order o
             WHERE o.scheduler = _scheduler AND o.name = _name AND o.changed_at < clock_timestamp() - interval '${keys_renewed_s} s') THEN

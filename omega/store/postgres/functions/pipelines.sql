@@ -52,6 +52,7 @@ RETURNS bigint LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     rate bigint := _tokens ->> 'rate';
     lasts bigint := _tokens ->> 'interval_ms';
+    had pipeline_tokens%ROWTYPE;
     now_ms bigint;
     this bigint;
     before integer;
@@ -59,16 +60,17 @@ BEGIN
     IF coalesce(_tokens, 'null') = 'null' THEN
         RETURN ${last_key};
     END IF;
-    INSERT INTO pipeline_tokens (tenant, template, interval_ms, interval, taken) VALUES (_tenant, _template, lasts, -1, 0)
-        ON CONFLICT DO NOTHING;
-    PERFORM 1 FROM pipeline_tokens t WHERE t.tenant = _tenant AND t.template = _template FOR NO KEY UPDATE;
+    LOOP
+        SELECT t.* INTO had FROM pipeline_tokens t WHERE t.tenant = _tenant AND t.template = _template FOR NO KEY UPDATE;
+        EXIT WHEN FOUND;
+        INSERT INTO pipeline_tokens (tenant, template, interval_ms, interval, taken) VALUES (_tenant, _template, lasts, -1, 0)
+            ON CONFLICT DO NOTHING;
+    END LOOP;
     now_ms := coalesce(_now_ms, (extract(epoch FROM clock_timestamp()) * 1000)::bigint);
-    SELECT greatest(div(now_ms, lasts), CASE WHEN t.interval_ms = lasts THEN t.interval END) INTO this
-      FROM pipeline_tokens t WHERE t.tenant = _tenant AND t.template = _template;
-    SELECT CASE WHEN t.interval_ms = lasts AND t.interval = this THEN t.taken
-                WHEN t.interval_ms <> lasts AND (t.interval + 1) * t.interval_ms > now_ms THEN t.taken
-                ELSE 0 END INTO before
-      FROM pipeline_tokens t WHERE t.tenant = _tenant AND t.template = _template;
+    this := greatest(div(now_ms, lasts), CASE WHEN had.interval_ms = lasts THEN had.interval END);
+    before := CASE WHEN had.interval_ms = lasts AND had.interval = this THEN had.taken
+                   WHEN had.interval_ms <> lasts AND (had.interval + 1) * had.interval_ms > now_ms THEN had.taken
+                   ELSE 0 END;
     IF before >= rate THEN
         RETURN ${last_key};
     END IF;
@@ -266,8 +268,8 @@ CREATE FUNCTION omega.renew_keys(_scheduler text, _order text)
 RETURNS void LANGUAGE sql SET search_path = omega, pg_temp AS $$
     WITH stale AS MATERIALIZED (
         SELECT j.id, key_in_order(_order, s.start_ms, s.cost_ms, p.stamp) AS key
-          FROM job j JOIN pipeline p ON p.id = j.pipeline JOIN pipeline_stage s ON s.pipeline_id = p.id AND s.job_id = j.id
-         WHERE j.scheduler = _scheduler AND j.state NOT IN (${final_states})
+          FROM pipeline p JOIN pipeline_stage s ON s.pipeline_id = p.id JOIN job j ON j.id = s.job_id
+         WHERE p.finished_at IS NULL AND s.ended_as IS NULL AND j.scheduler = _scheduler AND j.state NOT IN (${final_states})
            AND j.order_key <> key_in_order(_order, s.start_ms, s.cost_ms, p.stamp)
          ORDER BY j.id FOR NO KEY UPDATE OF j SKIP LOCKED
     )

@@ -193,6 +193,16 @@ def test_a_tenants_weight_counts_for_each_of_its_jobs() -> None:
     assert [10, 30] == pytest.approx(rounds_had(at_work, 40), abs=2)
 
 
+def test_weights_that_change_while_jobs_train_count_from_the_next_promise_on() -> None:
+    jobs = [training(4), training(4, tenant="two")]
+    at_work = RunningSchedulers(machines(K80, 1), jobs=jobs, resets_after=5)
+    at_work.play(10)
+    at_work.store.set_tenant(Tenant("two", 3))
+    at_work.play(10)
+
+    assert [10, 30] == pytest.approx(rounds_had(at_work, 40), abs=2)
+
+
 def test_tenants_share_by_their_tree_however_many_jobs_they_have() -> None:
     jobs = [training(4, tenant="x"), *[training(4, tenant="y")] * 3, training(4, tenant="z")]
     at_work = RunningSchedulers(

@@ -48,6 +48,8 @@ def records(draw: st.DrawFn) -> Record:
         since_ms=integers([draw(TIMES) for _ in jobs]),
         reset_ms=draw(st.none() | TIMES),
         is_due=draw(st.booleans()),
+        speed_up=draw(st.floats(1e-3, 1e3)),
+        tenants=draw(st.text(max_size=3)),
         done=integers([draw(TIMES) for _ in jobs]),
         run_ms=integers([draw(TIMES) for _ in jobs]),
         on=integers([draw(st.integers(UNKNOWN, len(types) - 1)) for _ in jobs]),
@@ -183,13 +185,12 @@ def test_who_is_away_is_kept_apart_and_comes_back_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("run_ms", "had_s", "pace"),
-    [((), (), 1), ((0, 0), (0, 5), 1), ((60_000, 0), (1, 0), 60), ((1_000, 3_000), (2, 2), 1)],
+    ("ran_s", "had_s", "speed_up"),
+    [((), (), 7), ((0, 0), (0, 5), 7), ((60, 0), (1, 9), 60), ((1, 3), (2, 2), 1), ((1,), (0,), 7)],
 )
-def test_the_pace_of_the_jobs_clock_is_what_they_ran_over_what_they_had(
-    run_ms: tuple[int, ...], had_s: tuple[float, ...], pace: float
+def test_the_speed_up_is_what_jobs_ran_over_what_they_had(
+    ran_s: tuple[float, ...], had_s: tuple[float, ...], speed_up: float
 ) -> None:
-    history = replace(JobHistory.new(len(run_ms), 0), had_s=np.array(had_s, np.float64))
-    record = replace(Record.empty((), CREDIT_S), run_ms=integers(run_ms), history=history)
+    record = replace(Record.empty((), CREDIT_S), speed_up=7.0)
 
-    assert pace == record.pace()
+    assert speed_up == record.measured(np.array(ran_s), np.array(had_s)).speed_up
