@@ -2,10 +2,10 @@
 
 Goal     Give room that comes free to the job with the smallest key, whichever replica sees it.
 Promise  No I/O: a driver answers its effects. While the view has no room for a task of the smallest
-         size that is known, nothing is leased, so that no job is held that cannot be placed; but
-         as long as something is free, now and then some jobs are looked at, since smaller ones
-         may be among them. They keep their place. The view is read once a gap (`share_gap_ms`), or
-         less often where that takes long (`read_pause.py`).
+         size that is known, nothing is leased, so that no job is held that cannot be placed. As
+         long as something is free, and jobs find no room, now and then more of the queue is looked
+         at, since smaller ones may be behind them. On a full cell all keep their place. The view is
+         read once a gap (`share_gap_ms`), or less often where that takes long (`read_pause.py`).
 Source   Xu et al., Cameo (NSDI 2021): workers take the message with the smallest key;
          docs/decisions/0059-start-deadlines.md.
 """
@@ -58,6 +58,8 @@ class DeadlineQueue:
         """Whether that view had room for none of a known size ..."""
         self._is_some_free = False
         """... and something free all the same."""
+        self._is_blocked = False
+        """Whether, since the last look, a job has found no room although smaller ones have some."""
         self._look_at = JOBS_AT_FIRST
         """How many jobs are looked at next, if none of a known size has room."""
         self._looks_due_s = 0.0
@@ -74,9 +76,10 @@ class DeadlineQueue:
             room = view.open_room()
             self._left = self._tasks_with_room(room)
             self._is_full, self._is_some_free = not self._left, self._has_some(room)
-            if self._left:
+            if self._left and not self._is_blocked:
                 self._look_at, self._look_gap_s = JOBS_AT_FIRST, LOOK_S_MIN
-        return min(wanted, self._looked_at() if self._is_full else self._left)
+        looks = self._is_full or self._is_blocked
+        return min(wanted, max(self._left, self._looked_at()) if looks else self._left)
 
     def took(self, jobs: Sequence[LeasedJob]) -> None:
         """Note the sizes of jobs that were leased, and that they may take room."""
@@ -96,7 +99,10 @@ class DeadlineQueue:
 
         def keep_place(result: JobResult) -> Disposition:
             end = dispose(result)
-            if not isinstance(end, HandBack) or not self._finds_a_full_cell(result):
+            if not isinstance(end, HandBack):
+                return end
+            if not self._finds_a_full_cell(result):
+                self._is_blocked |= result.ending is AttemptEnd.NO_ROOM
                 return end
             self._left, self._is_full = 0, True
             return replace(end, delay_ms=0)
@@ -111,13 +117,14 @@ class DeadlineQueue:
         return not self._tasks_with_room(result.room)
 
     def _looked_at(self) -> int:
-        """Return how many jobs to lease where none of a known size has room.
+        """Return how many jobs to lease, room or not: smaller ones may be behind the first.
 
-        Of those that find none, too, all keep their place. More are looked at the next time, later.
+        More are looked at the next time, later.
         """
         now_s = self._clock.now()
         if not self._is_some_free or now_s < self._looks_due_s:
             return 0
+        self._is_blocked = False
         look_at, self._looks_due_s = self._look_at, now_s + self._look_gap_s
         self._look_at = min(2 * look_at, SIZES_KEPT)
         self._look_gap_s = min(2 * self._look_gap_s, LOOK_S_MAX)

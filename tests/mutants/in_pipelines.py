@@ -268,7 +268,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "full-cell-is-leased",
         LEASES,
         "DeadlineQueue.jobs_max",
-        "return «min(wanted, self._looked_at() if self._is_full else self._left)»",
+        "return «min(wanted, max(self._left, self._looked_at()) if looks else self._left)»",
         "wanted",
         "Replicas hold jobs that find no room, and jobs with smaller keys pass them by.",
         OF_LEASES,
