@@ -200,6 +200,7 @@ class StageEndContract(Contract):
         status = store.pipeline(pipeline)
 
         assert (StageEnd.FAILED, StageEnd.SKIPPED) == (its["first"].end, its["last"].end)
+        assert {} == store.stage_picos("default", "chat")
         assert status is not None
         assert status.finished_ms is not None
 
@@ -275,6 +276,8 @@ class KeyContract(Contract):
         assert [LAST, LAST] == [stamps[0], stamps[2]]
         assert stamps[1] % HOUR_MS == 0
         assert [jobs[1], jobs[0], jobs[2]] == by_key(store)
+        (first,) = store.lease("batch", holder="0", jobs_max=1, lease_ms=LONG_MS, by_key=True)
+        assert jobs[1] == first.id
 
     def test_stages_that_are_leased_or_run_when_the_order_changes_have_its_key_later(
         self, store: Store

@@ -47,6 +47,7 @@ def test_deadlines_are_those_of_the_pure_functions(
 ) -> None:
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute("DELETE FROM omega.stage_cost")
+        owner.execute("INSERT INTO omega.stage_cost VALUES ('another', 'chat', 's0', 10^12)")
         for name, picos in known.items():
             owner.execute(
                 "INSERT INTO omega.stage_cost VALUES ('default', 'chat', %s, %s)", (name, picos)
@@ -174,16 +175,14 @@ def test_who_waits_for_the_tokens_of_a_name_takes_none_of_the_past(
 def test_a_stage_that_was_locked_when_the_order_changed_has_its_key_with_the_next_agreement(
     store: PostgresStore, database_url: str
 ) -> None:
-    plain, fast = store.submit_pipelines(
-        [a_pipeline(), a_pipeline(name="b", tokens=TokenRate(9, 3_600_000))]
-    )
-    jobs = [stages(store, it)["first"].job for it in (plain, fast)]
+    long, short = store.submit_pipelines([a_pipeline(), a_pipeline(name="b", within_ms=10)])
+    jobs = [stages(store, it)["first"].job for it in (short, long)]
     with psycopg.connect(database_url) as session:
-        session.execute("SELECT FROM omega.job WHERE id = %s FOR UPDATE", (jobs[1],))
-        store.agree_on_order("batch", "0", QueueOrder.TOKENS, lease_ms=60_000)
-    store.agree_on_order("batch", "0", QueueOrder.TOKENS, lease_ms=60_000)
+        session.execute("SELECT FROM omega.job WHERE id = %s FOR UPDATE", (jobs[0],))
+        store.agree_on_order("batch", "0", QueueOrder.SJF, lease_ms=60_000)
+    store.agree_on_order("batch", "0", QueueOrder.SJF, lease_ms=60_000)
 
-    assert jobs[::-1] == by_key(store)
+    assert jobs == by_key(store)
 
 
 def test_numbers_of_pipelines_that_may_have_been_lost_do_not_come_again(

@@ -78,6 +78,13 @@ def test_a_job_that_runs_where_others_are_to_run_may_lose_its_place() -> None:
     assert [[0.0], [1.0]] == shares(problem, [0, 1], "fifo").tolist()
 
 
+def test_a_gang_does_not_stay_on_gpus_of_which_too_few_are_left() -> None:
+    problem = a_problem([[1.0], [1.0]], gpus=[3], gang=[2, 2])
+    problem = problem.only(np.arange(2), problem.gpus, runs_on=np.array([0, NOWHERE]))
+
+    assert [[0.0], [1.0]] == shares(problem, [0, 1], "fifo").tolist()
+
+
 @st.composite
 def problems(draw: st.DrawFn) -> tuple[Problem, list[int]]:
     jobs = draw(st.integers(1, 6))
