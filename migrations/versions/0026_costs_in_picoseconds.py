@@ -2,7 +2,8 @@
 
 Goal     Learn what a unit of input costs also where inputs are counted in bytes, and give new keys
          to jobs that were locked when an order changed.
-Promise  Down after up leaves the tables as they were; costs below a microsecond are then 0.
+Promise  Down after up leaves the tables as they were; costs below a microsecond are then 0, and
+         jobs in steps have no weight.
 Source   docs/decisions/0059-start-deadlines.md.
 """
 
@@ -30,7 +31,12 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take both back."""
+    """Take both back, and the weights of jobs, which earlier versions do not know."""
+    for table in ("job_spec", "pipeline_stage"):
+        op.execute(
+            f"UPDATE omega.{table} SET wire = wire #- '{{work,weight}}'"
+            " WHERE jsonb_typeof(wire -> 'work') = 'object' AND wire -> 'work' ? 'weight'"
+        )
     op.execute("ALTER TABLE omega.queue_order DROP COLUMN changed_at")
     op.execute("ALTER TABLE omega.stage_cost DROP CONSTRAINT stage_cost_picos_is_positive")
     op.execute(
