@@ -36,7 +36,7 @@ LOOK_S_MIN: Final = 1.0
 LOOK_S_MAX: Final = 8.0
 """... which doubles with each look, up to this."""
 JOBS_AT_FIRST: Final = 8
-"""How many jobs are leased before the size of any is known."""
+"""How many jobs are leased before the size of any is known, and at the first look."""
 
 
 class DeadlineQueue:

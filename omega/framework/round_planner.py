@@ -20,6 +20,7 @@ from omega.framework.round_commit import commit_round, plan_round
 from omega.framework.round_memo import read_memo, save_memo
 from omega.framework.rounds import RoundPlan, Rounds, RoundState
 from omega.lifecycle.states import ParkReason
+from omega.limits import LIMITS
 from omega.model.arrays import integers
 from omega.model.jobs import LeasedJob
 from omega.store.leases import HandBack, Parking
@@ -123,8 +124,9 @@ class RoundPlanner:
         live = yield from called("allocations_of", lambda store: store.allocations_of(known))
         in_steps = [job.id for job in (*running, *waiting) if job.spec.work is not None]
         progress = yield from called("progress", lambda store: store.progress(integers(in_steps)))
-        length_ms = self._rounds.length_ms
-        use = yield from called("tenant_use", lambda store: store.tenant_use(age_ms_max=length_ms))
+        # Of any age: weights and parents are those of now, and the sum of use is not needed.
+        ever_ms = LIMITS.duration_ms_max
+        use = yield from called("tenant_use", lambda store: store.tenant_use(age_ms_max=ever_ms))
         return RoundState(
             number=begun.number,
             began_ms=begun.began_ms,

@@ -1,5 +1,7 @@
 """Precedence and weights in rounds: who shares GPUs before whom, and in which proportion."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -105,7 +107,9 @@ def test_no_more_is_promised_than_there_is_and_nobody_below_matters(
     problem, precedence = case
     share = shares(problem, precedence, policy)
     above = np.flatnonzero(np.array(precedence) == max(precedence))
-    alone = shares(problem.only(above, problem.gpus), [0] * len(above), policy)
+    table, gang = problem.rate[above].tolist(), problem.size[above].tolist()
+    nobody_else = a_problem(table, gpus=problem.gpus.tolist(), gang=gang)
+    alone = shares(replace(nobody_else, entity=problem.entity[above]), [0] * len(above), policy)
 
     assert (problem.size @ share <= problem.gpus + 1e-6).all()
     assert (share.sum(axis=1) <= 1 + 1e-6).all()
