@@ -124,9 +124,9 @@ class RoundPlanner:
         live = yield from called("allocations_of", lambda store: store.allocations_of(known))
         in_steps = [job.id for job in (*running, *waiting) if job.spec.work is not None]
         progress = yield from called("progress", lambda store: store.progress(integers(in_steps)))
-        # Of any age: weights and parents are those of now, and the sum of use is not needed.
-        ever_ms = LIMITS.duration_ms_max
-        use = yield from called("tenant_use", lambda store: store.tenant_use(age_ms_max=ever_ms))
+        # The oldest sum will do: weights and parents are those of now, and use is not read.
+        old_ms = LIMITS.window_ms_max
+        use = yield from called("tenant_use", lambda store: store.tenant_use(age_ms_max=old_ms))
         return RoundState(
             number=begun.number,
             began_ms=begun.began_ms,

@@ -69,7 +69,8 @@ class LaneStore(Protocol):
 
         In Postgres the last sum serves for at least twenty times as long as it took to make, and
         for ten times longer while another transaction makes the next one.
-        With `age_ms_max` 0 the sum is made now.
+        With `age_ms_max` 0 the sum is made now. Raises BadInput if it is not within 0 and
+        `LIMITS.window_ms_max`.
         """
         ...
 

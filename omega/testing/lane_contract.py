@@ -194,6 +194,13 @@ class TenantContract(Contract):
         assert before == dict(store.tenant_use(age_ms_max=LONG_MS).used)
         assert {"default": (1_000, 0, 0, 0)} == used(store)
 
+    @pytest.mark.parametrize("age_ms", [-1, LIMITS.window_ms_max + 1])
+    def test_the_age_of_a_sum_is_bounded(self, store: Store, age_ms: int) -> None:
+        with pytest.raises(BadInput, match=f"bad length of time: {age_ms} ms"):
+            store.tenant_use(age_ms_max=age_ms)
+
+        assert {} == dict(store.tenant_use(age_ms_max=LIMITS.window_ms_max).used)
+
     def test_unfinished_tasks_are_those_that_run_and_those_that_wait(self, store: Store) -> None:
         machine, *_ = add_a_cell(store)
         group = a_group(4, constraints=(SSD,), duration_ms=5)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from omega.errors import BadInput, did_you_mean
+from omega.limits import LIMITS
 from omega.model.quotas import Budget, QuotaScope
 from omega.workload.quantities import duration_ms, shown
 from omega.workload.spec_parts import readable_name
@@ -32,7 +33,6 @@ DOMINANT: Final = "dominant"
 SCOPES: Final = {"tenants": QuotaScope.TENANT, "schedulers": QuotaScope.SCHEDULER}
 EVERY: Final = {"every_tenant": QuotaScope.TENANT, "every_scheduler": QuotaScope.SCHEDULER}
 KEYS: Final = ("over", *EVERY, *SCOPES, "idle")
-WINDOW_MS_MAX: Final = 10 * 365 * 24 * 60 * 60 * 1_000
 NAMES_MAX: Final = 10_000
 """Tenants, or kinds of schedulers, that a policy names."""
 
@@ -72,7 +72,7 @@ NO_POLICY: Final = AuditPolicy()
 def window_ms(value: object) -> int:
     """Read the time over which shares are measured; raise ValueError for any other value."""
     length = duration_ms(value)
-    if length is None or not 1 <= length <= WINDOW_MS_MAX:
+    if length is None or not 1 <= length <= LIMITS.window_ms_max:
         raise ValueError(f"{shown(value)} is not between a millisecond and ten years")
     return length
 
@@ -165,7 +165,7 @@ class _Policy:
             length = duration_ms(said.get("at_most"))
         except ValueError as problem:
             raise self._document.reject(steps, str(problem)) from problem
-        if length is None or length > WINDOW_MS_MAX:
+        if length is None or length > LIMITS.window_ms_max:
             raise self._document.reject(steps, "must be a time of up to ten years, such as 30m")
         return length
 

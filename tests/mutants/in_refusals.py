@@ -206,8 +206,9 @@ TIMES = (
         "lease-for-ten-years",
         ARGUMENTS,
         "lease_length",
-        "_count BETWEEN 0 AND ${lease_ms_max}",
-        "_count BETWEEN 0 AND 315576000000",
+        "«_count BETWEEN 0 AND ${lease_ms_max}» THEN RETURN _count * interval '1 ms'; END IF;"
+        " RAISE EXCEPTION 'bad length of a lease: % ms, of at most ${lease_ms_max}'",
+        "_count BETWEEN 0 AND 315360000000",
         "A job that somebody leases is gone for good.",
         tests=OF_LEASES,
     ),

@@ -12,6 +12,7 @@ import typer
 
 from omega.cli.cell_access import DemoOption, cell_settings
 from omega.errors import BadInput
+from omega.limits import LIMITS
 from omega.reports.wording import things
 from omega.store.postgres.history import prune
 from omega.terminal.consoles import Output
@@ -20,7 +21,6 @@ from omega.workload.quantities import duration_ms, shown
 
 LEAST_MS: Final = 60 * 60 * 1_000
 """The least age: commits repeated after a lost reply, and reconnected nodes, read younger rows."""
-MOST_MS: Final = 10 * 365 * 24 * LEAST_MS
 NAMES: Final = {"transaction": "commit", "ended_task": "ended task", "job": "job"}
 """The tables whose removed rows are reported to a person, with a noun for each."""
 
@@ -71,6 +71,6 @@ def _read(text: str) -> int:
         length = duration_ms(text)
     except ValueError as error:
         raise BadInput(str(error), field="--older-than") from None
-    if length is None or not LEAST_MS <= length <= MOST_MS:
+    if length is None or not LEAST_MS <= length <= LIMITS.window_ms_max:
         raise BadInput(f"{shown(text)} is not between an hour and ten years", field="--older-than")
     return length

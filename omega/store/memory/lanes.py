@@ -52,6 +52,8 @@ class MemoryLanes(MemoryPipelines):
 
     def tenant_use(self, *, age_ms_max: int) -> TenantUse:
         """Return what each tenant uses: the last sum if it is young enough, or a new one."""
+        if not 0 <= age_ms_max <= LIMITS.window_ms_max:
+            raise BadInput(f"bad length of time: {age_ms_max} ms")
         now_s = self._clock.now()
         if self._use is None or not 0 <= now_s - self._use[0] < age_ms_max / 1_000:
             self._use = (now_s, self.sum_use())

@@ -13,11 +13,11 @@ BEGIN
     RETURN cardinality(_array);
 END $$;
 
--- A duration; null, negative ones and more than ten years, which is a mistake, are refused.
+-- How far back a call asks, or how old an answer may be; null, a negative one and more than ten years are refused.
 CREATE FUNCTION omega.milliseconds(_count bigint)
 RETURNS interval LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-    IF _count BETWEEN 0 AND 315576000000 THEN
+    IF _count BETWEEN 0 AND ${window_ms_max} THEN
         RETURN _count * interval '1 ms';
     END IF;
     RAISE EXCEPTION 'bad length of time: % ms', coalesce(_count::text, 'null') USING ERRCODE = 'invalid_parameter_value';
