@@ -26,21 +26,15 @@ from omega.placement.preemption import add_evictions
 from schedulers.ml_gpu.cluster import CONSOLIDATED, Cluster, goes_by_rounds
 from schedulers.ml_gpu.idle_gangs import Place, in_place_of_idle
 from schedulers.ml_gpu.learning import is_news
-from schedulers.ml_gpu.levels import (
-    digest_of,
-    is_passed_over,
-    job_weights,
-    own_weights,
-    share_by_precedence,
-    tenant_parts,
-)
 from schedulers.ml_gpu.policies.named import Policy
+from schedulers.ml_gpu.precedence import is_passed_over, share_by_precedence
 from schedulers.ml_gpu.problem import NOWHERE, Problem
 from schedulers.ml_gpu.record import UNKNOWN, Record
 from schedulers.ml_gpu.rounds import Ledger, LeftoverPolicy, fastest_first, select
 from schedulers.ml_gpu.summary import evicted, summary_of
 from schedulers.ml_gpu.throughputs import Rates, Throughputs
 from schedulers.ml_gpu.training_table import TrainingTable
+from schedulers.ml_gpu.weights import digest_of, job_weights, own_weights, tenant_parts
 
 PASSES: Final = 4
 """Times that GPUs are given out in a round: again, to others, where a gang found no room."""

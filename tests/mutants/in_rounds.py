@@ -4,10 +4,11 @@ from tests.mutants.in_functions import QUEUE, TASKS, mutant
 from tests.mutants.mutant import Mutant, Part
 
 ROUNDS = "omega/store/postgres/functions/rounds.sql"
-LEVELS = "schedulers/ml_gpu/levels.py"
+PRECEDENCE = "schedulers/ml_gpu/precedence.py"
+WEIGHTS = "schedulers/ml_gpu/weights.py"
 LIVE = "schedulers/ml_gpu/live.py"
 training = Part("training", ("tests/unit/schedulers/ml_gpu/test_idle_gangs.py",))
-sharing = Part("training", ("tests/unit/schedulers/ml_gpu/test_levels.py",))
+sharing = Part("training", ("tests/unit/schedulers/ml_gpu/test_precedence_and_weights.py",))
 
 MUTANTS: tuple[Mutant, ...] = (
     training(
@@ -28,7 +29,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     sharing(
         "lowest-precedence-first",
-        LEVELS,
+        PRECEDENCE,
         "share_by_precedence",
         "from_the_highest = np.unique(precedence)«[::-1]»",
         "",
@@ -36,7 +37,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     sharing(
         "gpus-are-promised-twice",
-        LEVELS,
+        PRECEDENCE,
         "share_by_precedence",
         "left -= «problem.size[jobs] @ share[jobs]»",
         "0",
@@ -44,7 +45,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     sharing(
         "who-runs-keeps-its-gpus-from-those-above",
-        LEVELS,
+        PRECEDENCE,
         "_kept",
         "if «free[type_] + NEARLY_NOTHING < problem.size[jobs[job]]»:",
         "False",
@@ -52,7 +53,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     sharing(
         "weight-of-the-tenant-alone",
-        LEVELS,
+        WEIGHTS,
         "job_weights",
         "«_own(job) *» tree.weight(job.spec.tenant)",
         "",
@@ -60,7 +61,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     sharing(
         "parents-count-for-nothing",
-        LEVELS,
+        WEIGHTS,
         "tenant_parts",
         "part[children] = «part[node] *» weight / weight.sum()",
         "",
@@ -68,7 +69,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     sharing(
         "newcomers-wait-for-those-below",
-        LEVELS,
+        PRECEDENCE,
         "is_passed_over",
         "precedence[waits].max() > precedence[is_promised].«min»()",
         "max",
@@ -76,7 +77,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     sharing(
         "newcomers-never-wait",
-        LEVELS,
+        PRECEDENCE,
         "is_passed_over",
         "waits = can_run «& ~is_promised»",
         "",

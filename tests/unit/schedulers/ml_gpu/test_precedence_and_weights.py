@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from omega.model.arrays import integers
 from omega.ordering.tenants import Tenant
 from omega.testing.builders import a_job
-from schedulers.ml_gpu.levels import is_passed_over, job_weights, share_by_precedence, tenant_parts
 from schedulers.ml_gpu.policies.named import POLICIES, find_policy
+from schedulers.ml_gpu.precedence import is_passed_over, share_by_precedence
 from schedulers.ml_gpu.problem import NOWHERE, Problem, Shares
+from schedulers.ml_gpu.weights import job_weights, tenant_parts
 from tests.fixtures.doses import examples
 from tests.unit.schedulers.ml_gpu.rounds_at_work import RunningSchedulers, machines, training
 
