@@ -118,7 +118,8 @@ class Settings(BaseSettings):
     """How long a job's lease lasts unless a heartbeat renews it."""
     heartbeat_interval_ms: Milliseconds = 2_000
     rescue_interval_ms: Milliseconds = 2_000
-    """How often a scheduler looks for expired leases."""
+    """How often a scheduler looks for expired leases of jobs and machines, and checks its view for
+    machines to clear and parked jobs to wake."""
     poll_interval_ms: Milliseconds = 200
     """How often an idle scheduler looks for jobs."""
     jobs_per_lease_max: PositiveInt = 64

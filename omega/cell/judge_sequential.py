@@ -1,4 +1,4 @@
-"""The commit rule for claims with evictions, alternates or quotas, judged one by one.
+"""The commit rule, claim by claim: for claims that evict, need alternates, or may exceed quotas.
 
 Goal     Judge claims that evict by the same rule as claims that do not.
 Promise  Nothing is ever rolled back: each job is judged on a copy of what is left, and the copy is

@@ -26,7 +26,7 @@ from omega.placement.diagnosis import Diagnosis, diagnose
 from omega.reports.wording import things
 
 STUCK_MAX = 2
-"""Tries in a row without a grant before the attempt ends; a later attempt is more likely to win."""
+"""Tries in a row without a grant before a job leaves the attempt: a later one may win."""
 
 
 class AttemptEnd(Enum):

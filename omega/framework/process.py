@@ -77,8 +77,8 @@ class Process:
     this excludes `housekeeps`."""
     housekeeps: bool = True
     """Whether the process rescues jobs, expires and clears machines, wakes parked jobs, diagnoses,
-    measures, reports and gives views their signals. The paper's experiments need none of it and set
-    False."""
+    measures, reports, gives views their signals, agrees on the order of the queue, evicts and adds
+    helpers. The paper's experiments need none of it and set False."""
 
     def __post_init__(self) -> None:
         assert not (self.driver_places and self.housekeeps)
@@ -223,9 +223,10 @@ class Process:
         if self.scheduler.rounds is not None:
             return RoundPlanner(context, self.scheduler.rounds, leasing, meter, settings, self.emit)
         if self._fair is not None or self._deadlines is not None:
-            # These orders compare only pending jobs, so jobs without room must not be parked: that
-            # is what `losers_first` says. FairQueue passes over their lane or tenant, so that they
-            # are not tried all the time, and DeadlineQueue leases none while there is no room.
+            # These orders compare only pending jobs, so jobs without room must not be parked.
+            # `losers_first` keeps them in the queue, too. FairQueue passes over their lane or
+            # tenant, so that they are not tried all the time, and DeadlineQueue leases none while
+            # there is no room.
             settings = settings.model_copy(update={"losers_first": True})
         dispose = self.dispose or partial(disposition, settings=settings, rng=self.rng)
         if self._deadlines is not None:

@@ -22,7 +22,7 @@ class ConflictRule(Enum):
     """When a claim conflicts with changes made since the claimant's view was read."""
 
     FIT = "fit"  # the machine lacks room now
-    SEQUENCE = "sequence"  # the machine's sequence has changed: another claim, capacity or state
+    SEQUENCE = "sequence"  # it lacks room now, or its sequence has changed since it was read
 
 
 class Granularity(Enum):
@@ -42,7 +42,8 @@ class Alternates:
     seen: Sequences
     """The machine's sequence number in the view that placement used."""
     shape: Index
-    """Row of `Claims.shapes` asked for on that machine, where other device slots may be free."""
+    """Row of `Claims.shapes` for that machine. It may differ from the claim's own, because other
+    GPU slots may be free there."""
 
     def __post_init__(self) -> None:
         assert len(self.claim) == len(self.machine) == len(self.seen) == len(self.shape)
@@ -220,8 +221,8 @@ class Transaction:
     """Claims submitted together, judged strictly in order, grouped by job."""
 
     id: UUID
-    """Made by the scheduler; committing the same id again returns the recorded
-    verdicts, with the machines' rows as they are then."""
+    """Made by the scheduler. Committing the same id again returns the recorded verdicts, with the
+    machines' rows as they are at that repeated call."""
     scheduler: str
     replica: str
     rule: ConflictRule

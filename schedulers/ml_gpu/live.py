@@ -27,14 +27,14 @@ from schedulers.ml_gpu.cluster import CONSOLIDATED, Cluster, goes_by_rounds
 from schedulers.ml_gpu.idle_gangs import Place, in_place_of_idle
 from schedulers.ml_gpu.learning import is_news
 from schedulers.ml_gpu.policies.named import Policy
-from schedulers.ml_gpu.precedence import is_passed_over, share_by_precedence
+from schedulers.ml_gpu.precedence import outranks_promised, share_by_precedence
 from schedulers.ml_gpu.problem import NOWHERE, Problem
 from schedulers.ml_gpu.record import UNKNOWN, Record
 from schedulers.ml_gpu.rounds import Ledger, LeftoverPolicy, fastest_first, select
 from schedulers.ml_gpu.summary import evicted, summary_of
 from schedulers.ml_gpu.throughputs import Rates, Throughputs
 from schedulers.ml_gpu.training_table import TrainingTable
-from schedulers.ml_gpu.weights import digest_of, job_weights, own_weights, tenant_parts
+from schedulers.ml_gpu.weights import digest_of, job_weights, own_weights, tenant_fractions
 
 PASSES: Final = 4
 """Times that GPUs are given out in a round: again, to others, where a gang found no room."""
@@ -211,7 +211,7 @@ def _is_due(
     if record.policy != config.policy.name:
         return True
     can_run = np.asarray(rate.any(axis=1))
-    if is_passed_over(table.precedence, record.ledger.is_promised, can_run):
+    if outranks_promised(table.precedence, record.ledger.is_promised, can_run):
         return True
     changed = record.is_due or record.gpus != tuple(table.gpus.tolist())
     changed = changed or record.tenants != digest_of(state.tenants)
@@ -278,7 +278,7 @@ def _problem(
         remaining_steps=np.maximum(wanted - table.progress.done[runs], 1.0),
         age_s=record.age_s(state.began_ms)[runs] * record.speed_up,
         entity=entity,
-        entity_weight=tenant_parts(tenants.tolist(), state.tenants),
+        entity_weight=tenant_fractions(tenants.tolist(), state.tenants),
         entity_is_fifo=np.zeros(len(tenants), np.bool_),
         runs_on=table.on[runs],
     )

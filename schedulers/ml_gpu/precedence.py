@@ -1,6 +1,7 @@
 """Precedence in rounds: who shares GPUs before whom.
 
-Goal     Let the precedence of jobs count for training jobs as it counts for others.
+Goal     Give GPUs to training jobs in the order of their precedence. The cell's `precedence_gap`,
+         which evictions between kinds of schedulers keep, does not count here.
 Promise  Jobs of a lower precedence share what those of higher ones leave. Where all have one
          precedence, a policy is asked once, for all jobs on all GPUs. Arrays in, arrays out.
 Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0061-weights-in-rounds.md.
@@ -15,7 +16,7 @@ from schedulers.ml_gpu.policies.named import Solve
 from schedulers.ml_gpu.problem import NOWHERE, Problem, Shares
 
 NEARLY_NOTHING: Final = 1e-6
-"""So much of a GPU's time counts as none: it may be left over by rounding alone."""
+"""A share of a GPU's time below this counts as zero: rounding alone may leave as much."""
 
 
 def share_by_precedence(
@@ -23,8 +24,8 @@ def share_by_precedence(
 ) -> Shares:
     """Return each job's share of time on each type: (jobs, types).
 
-    `precedence` (jobs,) is that of each job. Jobs of the highest share all GPUs by the policy,
-    those of the next one what is left, as if there were no other GPUs, and so on.
+    `precedence` (jobs,) is that of each job. Jobs of the highest precedence share all GPUs by the
+    policy, those of the next one what is left, as if there were no other GPUs, and so on.
     """
     from_the_highest = np.unique(precedence)[::-1]
     if len(from_the_highest) <= 1:
@@ -42,10 +43,11 @@ def share_by_precedence(
     return share
 
 
-def is_passed_over(precedence: Counts, is_promised: Mask, can_run: Mask) -> bool:
-    """Say whether a job came after shares were last promised, above one that was there then.
+def outranks_promised(precedence: Counts, is_promised: Mask, can_run: Mask) -> bool:
+    """Return whether a job that arrived since shares were last promised has a higher precedence.
 
-    Jobs that cannot run do not count. All are (jobs,).
+    A higher one than some job that was promised a share then. A newcomer that cannot run now does
+    not count. `precedence`, `is_promised` and `can_run` are (jobs,).
     """
     waits = can_run & ~is_promised
     return bool(
@@ -56,7 +58,10 @@ def is_passed_over(precedence: Counts, is_promised: Mask, can_run: Mask) -> bool
 
 
 def _kept(problem: Problem, jobs: Index, left: Score) -> Index | None:
-    """Return where these jobs run, or NOWHERE for those whose GPUs others are to have."""
+    """Return the type on which each of these jobs may stay; NOWHERE if it has too few GPUs left.
+
+    Jobs of a higher precedence have theirs first, then these jobs in order.
+    """
     if problem.runs_on is None:
         return None
     runs_on, free = problem.runs_on[jobs].copy(), left.copy()

@@ -1,7 +1,8 @@
 """Weights in rounds: in which proportion jobs and tenants share.
 
-Goal     Let the weights of jobs and of tenants count for training jobs as they count for others.
-Promise  The weight of a job is its own times that of its tenant. The parts of tenants sum up to 1.
+Goal     Give GPU time in proportion to the weights of jobs and tenants.
+Promise  Policies without entities get the weight of a job times that of its tenant. Policies with
+         entities get the fractions of tenants, which sum up to 1, and the weights of jobs alone.
 Source   Gavel (OSDI 2020), sections 4.1 and 4.3; docs/decisions/0061-weights-in-rounds.md.
 """
 
@@ -16,7 +17,10 @@ from omega.ordering.tenants import ROOT, Tenant, TenantTree
 
 
 def job_weights(jobs: Sequence[LeasedJob], tenants: Sequence[Tenant]) -> Score:
-    """Return the weight of each job: its own times that of its tenant, which is 1 if not set."""
+    """Return the weight of each job, times that of its tenant; each of the two is 1 if not set.
+
+    Weights of a tenant's parents do not count.
+    """
     tree = TenantTree(tenants)
     return np.array([_own(job) * tree.weight(job.spec.tenant) for job in jobs], dtype=np.float64)
 
@@ -26,20 +30,20 @@ def own_weights(jobs: Sequence[LeasedJob]) -> Score:
     return np.array([_own(job) for job in jobs], dtype=np.float64)
 
 
-def tenant_parts(names: Sequence[str], tenants: Sequence[Tenant]) -> Score:
-    """Return each tenant's part of the cell, if all of these have work: (tenants,), of sum 1.
+def tenant_fractions(names: Sequence[str], tenants: Sequence[Tenant]) -> Score:
+    """Return the fraction that is due to each tenant of `names` if these have jobs: (names,).
 
-    Tenants with one parent divide the parent's part by their weights. Jobs that name a parent
-    itself count as one more child, of the weight 1.
+    The sum is 1. Tenants with one parent divide the parent's fraction by their weights. Jobs that
+    name a parent itself count as one more child, of the weight 1.
     """
     nodes = TenantTree(tenants).nodes(names)
-    part = np.zeros(len(nodes.end))
-    part[ROOT] = 1.0
+    fraction = np.zeros(len(nodes.end))
+    fraction[ROOT] = 1.0
     for node, children in enumerate(nodes.children):  # a parent comes before its children
         if len(children):
             weight = nodes.weight[children]
-            part[children] = part[node] * weight / weight.sum()
-    return np.asarray(part[nodes.leaf])
+            fraction[children] = fraction[node] * weight / weight.sum()
+    return np.asarray(fraction[nodes.leaf])
 
 
 def digest_of(tenants: Sequence[Tenant]) -> str:

@@ -62,15 +62,15 @@ MUTANTS: tuple[Mutant, ...] = (
     sharing(
         "parents-count-for-nothing",
         WEIGHTS,
-        "tenant_parts",
-        "part[children] = «part[node] *» weight / weight.sum()",
+        "tenant_fractions",
+        "fraction[children] = «fraction[node] *» weight / weight.sum()",
         "",
         "A team of a small organisation has as much as a whole large one.",
     ),
     sharing(
         "newcomers-wait-for-those-below",
         PRECEDENCE,
-        "is_passed_over",
+        "outranks_promised",
         "precedence[waits].max() > precedence[is_promised].«min»()",
         "max",
         "A job that is more urgent than most waits for the next reset.",
@@ -78,7 +78,7 @@ MUTANTS: tuple[Mutant, ...] = (
     sharing(
         "newcomers-never-wait",
         PRECEDENCE,
-        "is_passed_over",
+        "outranks_promised",
         "waits = can_run «& ~is_promised»",
         "",
         "Shares are promised anew in every round, and gangs move all the time.",
@@ -87,8 +87,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "entities-of-equal-weight",
         LIVE,
         "_problem",
-        "entity_weight=«tenant_parts(tenants.tolist(), state.tenants)»",
-        "tenant_parts(tenants.tolist(), ())",
+        "entity_weight=«tenant_fractions(tenants.tolist(), state.tenants)»",
+        "tenant_fractions(tenants.tolist(), ())",
         "The tree of tenants changes nothing.",
     ),
     sharing(

@@ -1,5 +1,5 @@
--- The commit rule: docs/decisions/0003, 0015 and 0016. omega/cell/judge.py has the same rule in numpy. Property tests
--- compare both with omega/testing/twin.py.
+-- The commit rule: docs/decisions/0003, 0015 and 0016. omega/cell/judge.py and judge_sequential.py have the same rule in
+-- numpy. Property tests compare both with omega/testing/twin.py.
 --
 -- __init__.py says what stands for placeholders in this folder. The functions grant_any_kind and grant_no_device are made
 -- from grant_plainly.sql. What refuses claims is in judge_claims.sql.
@@ -9,22 +9,22 @@
 -- is when its lock has been taken.
 CREATE FUNCTION omega.commit_claims(
     _id uuid, _scheduler text, _replica text, _by_sequence boolean,
-    _jobs bigint[], _tokens uuid[], _minimums integer[], _ends integer[],      -- an entry a job: its grants_min, its last claim, from 1
-    _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[],  -- an entry a claim; shapes from 1
+    _jobs bigint[], _tokens uuid[], _minimums integer[], _ends integer[],      -- for each job: its grants_min; its last claim, counted from 1
+    _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[],  -- for each claim; shapes are counted from 1
     _amounts integer[],                               -- all kinds of shape 1, then of shape 2 ...
-    -- An entry for each alternate, and for each eviction; both ascend by claim, from 1. Most transactions have none,
-    -- and do not send these.
+    -- For each alternate (another machine for a claim), and for each eviction; both ascend by claim, counted from 1. Most
+    -- transactions have none, and do not send these.
     _other_claims integer[] DEFAULT '{}', _other_machines integer[] DEFAULT '{}',
     _other_seen bigint[] DEFAULT '{}', _other_shapes integer[] DEFAULT '{}',
     _evict_claims integer[] DEFAULT '{}', _evict_jobs bigint[] DEFAULT '{}', _evict_tasks integer[] DEFAULT '{}',
-    OUT verdicts smallint[], OUT landed integer[],
+    OUT verdicts smallint[], OUT landed integer[],  -- for each claim; landed: where it was granted, its own machine if refused
     OUT evicted_jobs bigint[], OUT evicted_tasks integer[], OUT fresh bytea, OUT replayed boolean
 ) LANGUAGE plpgsql SET search_path = omega, pg_temp
 -- For this function and those it calls: planning anew for each call makes small commits a quarter slower.
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     named integer[];       -- all machines named in claims and alternates
-    touched integer[];     -- and those that may lose tasks: of gangs that break, and of jobs whose tasks move
+    touched integer[];     -- machines to lock: those named, and those of jobs to evict that are gangs or in this transaction
     held boolean[];        -- an entry for each job: is its lease held under the token?
     some_held boolean;     -- if no lease is held, nothing is granted and no row is locked
     rest int4multirange[];  -- an entry for each job: the tasks that stay unplaced if all claims are accepted
@@ -51,7 +51,8 @@ BEGIN
     END IF;
     named := _machines || _other_machines;
 
-    -- A repeated call waits here until the first call ends, and then finds its record.
+    -- A repeated call waits here if it locks a job that the first call has locked, and then finds its record. If it
+    -- locks none of them, the end of this function finds that out.
     WITH locked AS MATERIALIZED (
         SELECT id, state, lease_token, placed, minimum, unplaced
           FROM job

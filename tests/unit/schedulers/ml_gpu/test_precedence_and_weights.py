@@ -11,9 +11,9 @@ from omega.model.arrays import integers
 from omega.ordering.tenants import Tenant
 from omega.testing.builders import a_job
 from schedulers.ml_gpu.policies.named import POLICIES, find_policy
-from schedulers.ml_gpu.precedence import is_passed_over, share_by_precedence
+from schedulers.ml_gpu.precedence import outranks_promised, share_by_precedence
 from schedulers.ml_gpu.problem import NOWHERE, Problem, Shares
-from schedulers.ml_gpu.weights import job_weights, tenant_parts
+from schedulers.ml_gpu.weights import job_weights, tenant_fractions
 from tests.fixtures.doses import examples
 from tests.unit.schedulers.ml_gpu.rounds_at_work import RunningSchedulers, machines, training
 
@@ -131,8 +131,10 @@ def test_a_weight_is_that_of_the_job_times_that_of_its_tenant() -> None:
 def test_tenants_divide_the_part_of_their_parent() -> None:
     tree = [Tenant("org", 3), Tenant("x", 2, "org"), Tenant("y", 1, "org")]
 
-    assert [1 / 2, 1 / 4, 1 / 4] == pytest.approx(tenant_parts(["x", "y", "z"], tree).tolist())
-    assert [3 / 8, 3 / 8, 1 / 4] == pytest.approx(tenant_parts(["org", "y", "z"], tree).tolist())
+    assert [1 / 2, 1 / 4, 1 / 4] == pytest.approx(tenant_fractions(["x", "y", "z"], tree).tolist())
+    assert [3 / 8, 3 / 8, 1 / 4] == pytest.approx(
+        tenant_fractions(["org", "y", "z"], tree).tolist()
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,7 +158,7 @@ def test_shares_are_anew_for_a_newcomer_above_others(
 ) -> None:
     masks = (np.array(mask, np.bool_) for mask in (is_promised, can_run))
 
-    assert expected == is_passed_over(integers(precedence), *masks)
+    assert expected == outranks_promised(integers(precedence), *masks)
 
 
 def rounds_had(at_work: RunningSchedulers, rounds: int) -> list[int]:
