@@ -224,9 +224,9 @@ class Process:
             return RoundPlanner(context, self.scheduler.rounds, leasing, meter, settings, self.emit)
         if self._fair is not None or self._deadlines is not None:
             # These orders compare only pending jobs, so jobs without room must not be parked.
-            # `losers_first` keeps them in the queue, too. FairQueue passes over their lane or
-            # tenant, so that they are not tried all the time, and DeadlineQueue leases none while
-            # there is no room.
+            # `losers_first` keeps in the queue those that lost conflicts, and those without room as
+            # well. FairQueue passes over their lane or tenant, so that they are not tried all the
+            # time, and DeadlineQueue leases none while there is no room.
             settings = settings.model_copy(update={"losers_first": True})
         dispose = self.dispose or partial(disposition, settings=settings, rng=self.rng)
         if self._deadlines is not None:

@@ -91,8 +91,9 @@ class Claims:
     shape: Index
     """Which row of `shapes` each claim asks for."""
     shapes: Amounts
-    """The distinct demands, (shapes, resource kinds). A group without GPUs has one row. Each GPU
-    slot of a machine is a kind of its own, so tasks of a group with GPUs may have several."""
+    """The demands to which `shape` points, (shapes, resource kinds). A group without GPUs has one
+    row. Each GPU slot of a machine is a kind of its own, so tasks of a group with GPUs may have
+    several. Rows may be equal where parts were joined."""
     alternates: Alternates = NO_ALTERNATES
     evictions: Evictions = NO_EVICTIONS
 

@@ -99,7 +99,7 @@ def _domains(room: Room) -> tuple[Codes, Counts]:
     """Return the domain of each machine, and how many tasks of the group run in each domain."""
     view, attribute = room.view, room.task_group.spread_over
     column = view.catalogue.column(attribute) if attribute is not None else None
-    assert column is not None, "a group has room only where its spread attribute is known"
+    assert column is not None, "no machine has room if none of the cell has the spread attribute"
     codes = view.codes[:, column]
     machines, tasks = room.job.machines_of(room.group)
     at = view.where(machines)
