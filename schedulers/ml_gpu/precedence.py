@@ -46,8 +46,9 @@ def share_by_precedence(
 def outranks_promised(precedence: Counts, is_promised: Mask, can_run: Mask) -> bool:
     """Return whether a job that arrived since shares were last promised has a higher precedence.
 
-    A higher one than some job that was promised a share then. A newcomer that cannot run now does
-    not count. `precedence`, `is_promised` and `can_run` are (jobs,).
+    A higher one than some job that was there then, whatever its share. A newcomer that cannot run
+    now does not count. `precedence`, `is_promised` (whether it was there) and `can_run` are
+    (jobs,).
     """
     waits = can_run & ~is_promised
     return bool(

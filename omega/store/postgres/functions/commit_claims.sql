@@ -29,7 +29,7 @@ DECLARE
     some_held boolean;     -- if no lease is held, nothing is granted and no row is locked
     rest int4multirange[];  -- an entry for each job: the tasks that stay unplaced if all claims are accepted
     sound boolean;         -- jobs and leases allow all claims to be accepted
-    with_devices boolean;  -- some claim asks for a device
+    with_devices boolean;  -- some claim asks for a GPU
     limited boolean;       -- there are quotas
     draw record;           -- what was locked of the quotas
     evicted_machines integer[];
