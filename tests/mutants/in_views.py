@@ -28,8 +28,9 @@ VIEWS = (
         "mark-too-late",
         READING,
         "read_changes",
-        "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation, c.changes_from",
-        "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint, c.generation, c.changes_from",
+        "SELECT «pg_snapshot_xmin»(pg_current_snapshot())::text::bigint, c.generation,"
+        " c.changes_from",
+        "pg_snapshot_xmax",
         "A delta misses for good what was under way when the last one was read.",
         tests=OF_LOCKS + OF_STORES,
     ),
