@@ -26,10 +26,13 @@ from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob
 from omega.store.leases import HandBack, Parking
 
-IDLE_S_MIN: Final = 0.005
+IDLE_S: Final = 0.05
+UNPLACED_S: Final = 0.005
+"""The first wait after a cycle with jobs, and after one that left tasks without a place: jobs whose
+tasks run in waves are soon pending again."""
 IDLE_GROWTH: Final = 1.3
-"""After a cycle with jobs the first wait is short and the next ones grow, up to the poll interval:
-jobs whose tasks run in waves are soon pending again."""
+"""The next waits grow by this factor, up to the poll interval. Each look for jobs costs the replicas
+that still work a part of their processors."""
 CYCLE_S = 0.5
 """How long the attempts at the jobs of one lease call should take. If they take longer, jobs wait
 under a lease that idle replicas could attempt."""
@@ -64,14 +67,14 @@ class JobPlanner:
         )
         self._claims_max = scheduler.claims_per_transaction
         self._jobs_to_lease = self._jobs_per_attempt
-        self._idle_s = IDLE_S_MIN
+        self._idle_s = IDLE_S
 
     def cycle(self) -> Effects[int]:
         """Lease jobs and attempt them; return how many were leased."""
         began = self._clock.now()
         jobs = yield from self._lease()
         if jobs:
-            self._idle_s = IDLE_S_MIN
+            self._idle_s = IDLE_S
         for together in self._parts(jobs):
             if not (yield from self._between()):
                 break
@@ -116,6 +119,8 @@ class JobPlanner:
     def _settle(self, attempted: Sequence[JobResult]) -> Effects[None]:
         """Hand each job back, park it, or only drop its lease, by its disposition."""
         self._leasing.note(attempted)
+        if any(len(one.job.unplaced) for one in attempted):
+            self._idle_s = UNPLACED_S
         backs: list[HandBack] = []
         parkings: list[Parking] = []
         rooms: list[OpenRoom] = []

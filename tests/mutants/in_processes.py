@@ -49,10 +49,18 @@ MUTANTS = (
     mutant(
         "waves-wait-for-the-poll-interval",
         JOBS,
-        "cycle",
-        "if jobs:\n«self._idle_s = IDLE_S_MIN»",
+        "_settle",
+        "if any(len(one.job.unplaced) for one in attempted):\n«self._idle_s = UNPLACED_S»",
         "pass",
         "Once idle, a scheduler looks for the next tasks of a job as rarely as ever.",
+    ),
+    mutant(
+        "streams-wait-for-the-poll-interval",
+        JOBS,
+        "cycle",
+        "if jobs:\n«self._idle_s = IDLE_S»",
+        "pass",
+        "Once idle, a scheduler looks for the next job of a stream as rarely as ever.",
     ),
     mutant(
         "leases-too-much",

@@ -296,18 +296,24 @@ class TestProcess:
         assert all(0.1 <= seconds <= 0.3 for seconds in last)
         assert 10 == len(set(last))
 
-    def test_its_waits_are_short_after_a_job_and_grow(self) -> None:
+    @pytest.mark.parametrize(("tasks", "first_s"), [(1, 0.05), (1_000, 0.005)])
+    def test_its_waits_are_short_after_jobs_and_shorter_if_tasks_are_left(
+        self, tasks: int, first_s: float
+    ) -> None:
         self.clock.sleeps_max = 40
         process = self.a_process()
         process.run()
         before_the_job = self.clock.slept[-1]
-        self.store.submit([a_spec()])
+        (job,) = self.store.submit([a_spec(tasks)])
         self.clock.slept.clear()
         self.stop.clear()
         process.run()
+        placed = self.store.job(job)
 
+        assert placed is not None
+        assert (tasks == 1) is (placed.placed == tasks)
         assert before_the_job >= 0.1
-        assert self.clock.slept[0] < 0.01
+        assert 0.5 * first_s <= self.clock.slept[0] <= 1.5 * first_s
         assert self.clock.slept[-1] >= 0.1
 
     def test_it_stops_after_the_commit_under_way_and_gives_back_the_rest(self) -> None:
