@@ -36,6 +36,7 @@ from omega.model.jobs import LeasedJob
 from omega.model.occupants import Occupants, Yielding
 from omega.model.outcomes import Outcome
 from omega.placement.looks import machines_that_yield, machines_to_look_at
+from omega.placement.patience import while_patient
 from omega.placement.victims import place_with_evictions
 from omega.store.protocols import SchedulerStore
 
@@ -185,7 +186,9 @@ def _place(context: PlanningContext, view: View, together: Sequence[JobAttempt])
     with view.tentative():
         for each in together:
             rng = context.rng(each.job, each.tries)
-            claims = context.scheduler.place(view, each.to_place, rng)
+            asked = while_patient(view, each.to_place)
+            each.is_patient = asked is not each.to_place
+            claims = context.scheduler.place(view, asked, rng)
             if not _are_among(claims.task, each.to_place.unplaced):
                 raise InvariantBroken(
                     f"{context.scheduler.kind} claimed for tasks of job {each.job.id} that it was"
@@ -193,7 +196,7 @@ def _place(context: PlanningContext, view: View, together: Sequence[JobAttempt])
                 )
             if len(claims) < each.job.lacking:
                 claims = Claims.none()  # these claims of a gang would be refused
-            if not len(claims):
+            if not len(claims) and not each.is_patient:
                 each.record_room(view)
             placed.append(claims)
             if len(placed) < len(together):
@@ -210,7 +213,7 @@ def _make_way(
     """By precedence, read at most once for all jobs."""
     for number, each in enumerate(together):
         mine = claims[number]
-        if len(mine) == len(each.to_place.unplaced):
+        if each.is_patient or len(mine) == len(each.to_place.unplaced):
             continue
         everyone = np.ones(len(mine), dtype=np.bool_)
         job = with_grants(each.to_place, mine, mine.machine, everyone, mine.task[:0])

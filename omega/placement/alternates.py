@@ -19,9 +19,9 @@ from omega.cell.view import View
 from omega.model.arrays import Ids, Index, Mask, distinct
 from omega.model.claims import Alternates, Claims
 from omega.model.jobs import LeasedJob
-from omega.placement.feasibility import Room, room, room_on
+from omega.placement.feasibility import Choose, Room, room, room_on
 from omega.placement.first_fit import first_fit
-from omega.placement.groups import Choose
+from omega.placement.preferences import choose_preferred
 
 ALTERNATES_MAX: Final = 8
 """Most alternates of a claim that a setting may ask for: each is a machine that a commit locks."""
@@ -124,8 +124,9 @@ class _Search:
         for _ in range(self.number):
             if not len(left.at):
                 break
-            enough = left.total > claims
-            given = self._choose(left, claims, self._rng) if enough else left.tasks
+            given = left.tasks
+            if left.total > claims:
+                given = choose_preferred(left, claims, self._choose, self._rng)
             found.append(np.repeat(left.at, given))
             left = _part(left, given == 0)
         return np.concatenate(found)

@@ -15,9 +15,10 @@ from shlex import quote
 from omega.cell.view import View
 from omega.lifecycle.states import FINAL, ParkReason, State
 from omega.model.jobs import LeasedJob
-from omega.placement.diagnosis import alone, diagnose, emptied
+from omega.placement.diagnosis import alone, diagnose, emptied, has_room
 from omega.placement.feasibility import room
 from omega.placement.groups import waiting_groups
+from omega.placement.patience import patience_left_ms, while_patient
 from omega.reports.why.evictions import Evictions
 from omega.reports.why.findings import Finding
 from omega.reports.why.full import why_full
@@ -69,6 +70,7 @@ def find_reason(about: Situation) -> Finding:
         _no_scheduler,
         _over_quota,
         _full,
+        _prefers,
         _refused,
         _waits,
     )
@@ -171,6 +173,28 @@ def _full(about: Situation) -> Finding | None:
         about.notices,
         about.after_notices,
         group_that_waits(about.view, about.job),
+    )
+
+
+def _prefers(about: Situation) -> Finding | None:
+    """Return that a job waits for machines that it prefers, although others have room."""
+    asked = while_patient(about.view, about.job)
+    is_tried_again = about.state is State.PENDING
+    if asked is about.job or not is_tried_again or has_room(about.view, asked):
+        return None
+    patient = {
+        str(preference.constraint): None
+        for group in about.job.spec.groups
+        if group.patience_ms > about.job.age_ms
+        for preference in group.preferences
+    }
+    left = duration(patience_left_ms(about.job) / 1_000)
+    return Finding(
+        Reason.PATIENT,
+        f"There is room, but not where it prefers to run ({', '.join(patient)}); it waits for that"
+        f" for another {left}.",
+        "Wait: then it runs wherever there is room. To have it run at once, submit it anew with"
+        " less patience.",
     )
 
 

@@ -348,4 +348,5 @@ def _as_leased(waiting: WaitingJob, status: JobStatus) -> LeasedJob:
         placed_machine=waiting.placed_machine,
         placed=waiting.placed,
         fruitless=status.fruitless,
+        age_ms=waiting.age_ms,
     )

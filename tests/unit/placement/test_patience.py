@@ -1,0 +1,178 @@
+"""Patience: for how long a job waits for machines that it prefers."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from omega.clock import ManualClock
+from omega.config import Settings
+from omega.framework.attempt import attempt
+from omega.framework.disposition import disposition
+from omega.framework.effects import drive
+from omega.framework.job_attempt import AttemptEnd, JobResult
+from omega.lifecycle.states import ParkReason
+from omega.model.jobs import Constraint, JobSpec, LeasedJob, Operator, Preference
+from omega.placement.patience import patience_left_ms, while_patient
+from omega.store.leases import HandBack, Parking
+from omega.store.memory.store import MemoryStore
+from omega.testing.builders import a_cell, a_group, a_job, a_spec, a_view
+from omega.testing.steps import lease_all, places, submit_and_lease
+from tests.unit.framework.loops import AnswersFrom, InOrder, a_replica, numbered_ids
+
+IN_B = Preference(Constraint("zone", Operator.IN, ("b",)))
+NOWHERE = Preference(Constraint("zone", Operator.IN, ("z",)))
+PATIENCE_MS = 60_000
+new_id = numbered_ids()
+"""A store takes a transaction whose id it knows for a repeated one."""
+SETTINGS = Settings(backoff_initial_ms=100, backoff_max_ms=1_000)
+
+
+def patient(tasks: int = 1, *, minimum: int = 0, preferred: Preference = IN_B) -> JobSpec:
+    return a_spec(tasks, minimum=minimum, preferences=(preferred,), patience_ms=PATIENCE_MS)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def store(clock: ManualClock) -> MemoryStore:
+    """Two machines of four cores in zone a, and one in zone b."""
+    store = MemoryStore(clock)
+    store.add_machines(a_cell(3, attributes={"zone": ["a", "a", "b"]}))
+    return store
+
+
+def attempted(store: MemoryStore, *jobs: LeasedJob) -> list[JobResult]:
+    replica = replace(a_replica(InOrder()), new_id=new_id)
+    return drive(attempt(replica, jobs), AnswersFrom(store))
+
+
+def fill_zone_b(store: MemoryStore) -> LeasedJob:
+    required = a_group(4, constraints=(IN_B.constraint,))
+    (job,) = submit_and_lease(store, a_spec(groups=[required], name="full"))
+    (result,) = attempted(store, job)
+    assert AttemptEnd.DONE is result.ending
+    return result.job
+
+
+def test_a_job_waits_although_others_have_room(store: MemoryStore) -> None:
+    fill_zone_b(store)
+    (result,) = attempted(store, *submit_and_lease(store, patient(2)))
+
+    assert (AttemptEnd.NO_ROOM, 0, PATIENCE_MS) == (
+        result.ending,
+        result.placed,
+        result.patience_ms,
+    )
+    assert result.diagnosis is not None
+    assert "machine that matches has 0 free" in result.diagnosis.detail
+
+
+def test_it_is_placed_where_it_prefers_as_soon_as_there_is_room(store: MemoryStore) -> None:
+    full = fill_zone_b(store)
+    (job,) = submit_and_lease(store, patient(2))
+    attempted(store, job)
+    store.cancel(full.id)
+
+    (result,) = attempted(store, job)
+
+    assert AttemptEnd.DONE is result.ending
+    assert {3} == {places(store)[job.id, task] for task in range(2)}
+
+
+def test_it_is_placed_anywhere_once_its_patience_is_over(
+    store: MemoryStore, clock: ManualClock
+) -> None:
+    fill_zone_b(store)
+    (job,) = submit_and_lease(store, patient(2))
+    attempted(store, job)
+    store.hand_back([HandBack(job.id, job.token, 0, progressed=False)])
+    clock.advance(PATIENCE_MS / 1_000)
+
+    (result,) = attempted(store, *lease_all(store))
+
+    assert (AttemptEnd.DONE, 0) == (result.ending, result.patience_ms)
+    assert {1} == {places(store)[job.id, task] for task in range(2)}
+
+
+def test_tasks_for_which_there_is_room_do_not_wait_for_the_others(store: MemoryStore) -> None:
+    (result,) = attempted(store, *submit_and_lease(store, patient(6)))
+
+    assert (AttemptEnd.NO_ROOM, 4) == (result.ending, result.placed)
+    assert PATIENCE_MS == result.patience_ms
+
+
+def test_a_gang_waits_whole(store: MemoryStore) -> None:
+    fill_zone_b(store)
+    (result,) = attempted(store, *submit_and_lease(store, patient(3, minimum=3)))
+
+    assert (AttemptEnd.NO_ROOM, 0) == (result.ending, result.placed)
+    assert PATIENCE_MS == result.patience_ms
+
+
+@pytest.mark.parametrize(
+    "spec", [patient(2, preferred=NOWHERE), patient(5, minimum=5)], ids=["nowhere", "gang"]
+)
+def test_nothing_is_waited_for_that_cannot_come(store: MemoryStore, spec: JobSpec) -> None:
+    (result,) = attempted(store, *submit_and_lease(store, spec))
+
+    assert AttemptEnd.DONE is result.ending
+
+
+def test_patience_counts_from_the_submission() -> None:
+    job = a_job(preferences=(IN_B,), patience_ms=5_000, age_ms=3_000)
+
+    assert 2_000 == patience_left_ms(job)
+    assert 0 == patience_left_ms(a_job(preferences=(IN_B,), patience_ms=5_000, age_ms=5_000))
+    assert 0 == patience_left_ms(a_job(preferences=(IN_B,)))
+
+
+def test_groups_have_their_own_patience() -> None:
+    groups = [
+        a_group(preferences=(IN_B,), patience_ms=5_000),
+        a_group(preferences=(IN_B,), patience_ms=2_000),
+        a_group(),
+    ]
+    view = a_view(a_cell(2, attributes={"zone": ["a", "b"]}))
+    job = while_patient(view, a_job(spec=a_spec(groups=groups), age_ms=3_000))
+
+    assert [1, 0, 0] == [len(group.constraints) for group in job.spec.groups]
+    assert [0, 1, 0] == [len(group.preferences) for group in job.spec.groups]
+
+
+def test_a_group_that_has_its_places_waits_for_nothing() -> None:
+    groups = [a_group(preferences=(IN_B,), patience_ms=5_000), a_group(2)]
+
+    assert 0 == patience_left_ms(a_job(spec=a_spec(groups=groups), runs_on={0: 1}))
+
+
+def result_of(job: LeasedJob, patience_ms: int) -> JobResult:
+    return JobResult(
+        job=job,
+        placed=0,
+        tries=1,
+        tasks_decided=1,
+        ending=AttemptEnd.NO_ROOM,
+        patience_ms=patience_ms,
+    )
+
+
+@pytest.mark.parametrize("patience_ms", [1, 50_000])
+def test_a_patient_job_is_not_parked_and_tried_again_before_its_patience_is_over(
+    patience_ms: int,
+) -> None:
+    rng = np.random.default_rng(1)
+    end = disposition(result_of(a_job(fruitless=9), patience_ms), SETTINGS, rng)
+
+    assert isinstance(end, HandBack)
+    assert 0 < end.delay_ms <= min(patience_ms, SETTINGS.backoff_max_ms)
+
+
+def test_a_job_whose_patience_is_over_is_parked_as_any() -> None:
+    end = disposition(result_of(a_job(fruitless=9), 0), SETTINGS, np.random.default_rng(1))
+
+    assert isinstance(end, Parking)
+    assert ParkReason.NO_ROOM is end.reason
