@@ -176,3 +176,22 @@ def test_a_job_whose_patience_is_over_is_parked_as_any() -> None:
 
     assert isinstance(end, Parking)
     assert ParkReason.NO_ROOM is end.reason
+
+
+def test_a_patient_job_evicts_nobody_until_its_patience_is_over(
+    store: MemoryStore, clock: ManualClock
+) -> None:
+    fill_zone_b(store)
+    (others,) = submit_and_lease(store, a_spec(8, name="others"))
+    attempted(store, others)
+    spec = replace(patient(2), precedence=100)
+    (job,) = submit_and_lease(store, spec)
+    replica = replace(a_replica(InOrder()), new_id=new_id, preempts=True)
+
+    (waits,) = drive(attempt(replica, [job]), AnswersFrom(store))
+    store.hand_back([HandBack(job.id, job.token, 0, progressed=False)])
+    clock.advance(PATIENCE_MS / 1_000)
+    (evicts,) = drive(attempt(replica, lease_all(store)), AnswersFrom(store))
+
+    assert (0, 0, PATIENCE_MS) == (waits.placed, len(waits.job.placed_task), waits.patience_ms)
+    assert (AttemptEnd.DONE, 2) == (evicts.ending, evicts.placed)
