@@ -1,4 +1,4 @@
-"""Faults in preferences and patience: where tasks would rather run, and how long they wait for it."""
+"""Faults in preferences and patience: where tasks prefer to run, and how long they wait for it."""
 
 from tests.mutants.mutant import Mutant, Part
 
@@ -44,7 +44,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "patient-for-ever",
         PATIENCE,
         "while_patient",
-        "_strict(group) if «group.patience_ms > job.age_ms» else group for group in job.spec.groups",
+        "_strict(group) if «group.patience_ms > job.age_ms» else group",
         "group.patience_ms",
         "A group waits as long as the most patient group of its job.",
         OF_PATIENCE,
@@ -71,7 +71,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "patient-jobs-are-parked",
         "omega/framework/disposition.py",
         "disposition",
-        "reason = «None if attempted.patience_ms else» _reason_to_park(attempted, fruitless, settings)",
+        "reason = «None if attempted.patience_ms else» _reason_to_park(",
         "",
         "Nothing wakes a job whose patience is over.",
         OF_PATIENCE,
@@ -107,7 +107,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "patience-for-nothing",
         "omega/store/postgres/functions/specs.sql",
         "is_group",
-        "AND «(_it -> 'patience_ms' = '0' OR jsonb_array_length(coalesce(_it -> 'preferences', '[]')) > 0)»",
+        "(_it -> 'patience_ms' = '0' OR"
+        " «jsonb_array_length(coalesce(_it -> 'preferences', '[]')) > 0»)",
         "true",
         "A forged job is parked as unreadable by whoever leases it.",
         OF_SPECS,
