@@ -5,7 +5,8 @@ Promise  No I/O: a driver answers its effects. While the view has no room for a 
          size that is known, nothing is leased, so that no job is held that cannot be placed. As
          long as something is free, and jobs find no room, now and then more of the queue is looked
          at, since smaller ones may be behind them. On a full cell all keep their place. The view is
-         read once a gap (`share_gap_ms`), or less often where that takes long (`read_pause.py`).
+         read once a gap (`share_gap_ms`), or less often where that takes long (`read_pause.py`). A
+         scheduler that evicts leases as under any order.
 Source   Xu et al., Cameo (NSDI 2021): workers take the message with the smallest key;
          docs/decisions/0059-start-deadlines.md.
 """
@@ -95,11 +96,15 @@ class DeadlineQueue:
             self._look_at, self._look_gap_s = JOBS_AT_FIRST, LOOK_S_MIN
 
     def disposed(self, dispose: Dispose) -> Dispose:
-        """Return `dispose`, but for this: on a full cell, jobs without room keep their place."""
+        """Return `dispose`, but for this: on a full cell, jobs without room keep their place.
+
+        A scheduler that evicts leases on a full cell, too, so its jobs keep the delay that they
+        are given: without one it would try the same jobs again and again.
+        """
 
         def keep_place(result: JobResult) -> Disposition:
             end = dispose(result)
-            if not isinstance(end, HandBack):
+            if self._evicts or not isinstance(end, HandBack):
                 return end
             if not self._finds_a_full_cell(result):
                 self._is_blocked |= result.ending is AttemptEnd.NO_ROOM

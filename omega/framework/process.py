@@ -226,7 +226,8 @@ class Process:
             # These orders compare only pending jobs, so jobs without room must not be parked.
             # `losers_first` keeps in the queue those that lost conflicts, and those without room as
             # well. FairQueue passes over their lane or tenant, so that they are not tried all the
-            # time, and DeadlineQueue leases none while there is no room.
+            # time. DeadlineQueue leases none while there is no room, but for a few now and then if
+            # something is free; if the scheduler preempts, it leases all the same.
             settings = settings.model_copy(update={"losers_first": True})
         dispose = self.dispose or partial(disposition, settings=settings, rng=self.rng)
         if self._deadlines is not None:

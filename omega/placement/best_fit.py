@@ -114,8 +114,9 @@ def _sums(domain: Codes, tasks: Counts, domains: int) -> Counts:
 def best_fit_slots(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
     """Return how many tasks each machine gets if each task goes to the fullest slot that takes it.
 
-    For groups that ask for a fraction of a GPU. If a whole GPU must be divided, it is one of a
-    machine with few whole GPUs, so that machines with many keep room for gangs.
+    For groups that ask for a fraction of a GPU, in slices (thousandths). If a whole GPU must be
+    divided, it is one of a machine with few whole GPUs, so that machines with many keep room for
+    gangs.
     """
     slices = room.task_group.gpu_slices
     devices = free_devices(room.view.free, room.at)

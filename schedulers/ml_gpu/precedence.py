@@ -44,10 +44,12 @@ def share_by_precedence(
 
 
 def outranks_promised(precedence: Counts, is_promised: Mask, can_run: Mask) -> bool:
-    """Return whether a job that arrived since shares were last promised has a higher precedence.
+    """Return whether a newcomer has a higher precedence than a job that is promised a share.
 
-    A higher one than some job that was promised a share then. A newcomer that cannot run now does
-    not count. `precedence`, `is_promised` and `can_run` are (jobs,).
+    Shares that a policy has computed are *promised*: they hold for some rounds. A job that has come
+    since waits for the next promise, unless this is true. All jobs that were there count, even with
+    a share of 0; a newcomer that cannot run now does not. `precedence`, `is_promised` (whether it
+    was there) and `can_run` are (jobs,).
     """
     waits = can_run & ~is_promised
     return bool(

@@ -84,8 +84,8 @@ def document(rng: Rng) -> str:
         json.loads(changed)
     except ValueError:
         return json.dumps(wires)
-    # Postgres accepts no exponent above 131,071.
-    return sub(r"e(\d{5})\d+", r"e\1", changed)
+    # The parser of Postgres refuses exponents beyond 131,071, before a function is called.
+    return sub(r"e(-?\d{5})\d+", r"e\1", changed)
 
 
 GENERATORS: dict[str, Callable[[Rng], str]] = {

@@ -147,6 +147,13 @@ class TestDeadlineQueue:
 
         assert 64 == self.jobs_max()
 
+    def test_a_scheduler_that_evicts_does_not_try_a_job_again_at_once(self) -> None:
+        self.queue = DeadlineQueue(self.clock, GAP_MS, evicts=True)
+        job = self.took()
+        self.fill()
+
+        assert 0 < self.delay_ms(self.without_room(job))
+
     def test_on_a_full_cell_a_job_keeps_its_place_and_nothing_more_is_leased(self) -> None:
         job = self.took()
         self.clock.advance(1)

@@ -1,7 +1,7 @@
 -- The commit rule: docs/decisions/0003, 0015 and 0016. omega/cell/judge.py and judge_sequential.py have the same rule in
 -- numpy. Property tests compare both with omega/testing/twin.py.
 --
--- __init__.py says what stands for placeholders in this folder. The functions grant_any_kind and grant_no_device are made
+-- __init__.py says what the placeholders in this folder stand for. The functions grant_any_kind and grant_no_device are made
 -- from grant_plainly.sql. What refuses claims is in judge_claims.sql.
 --
 -- Locks are always taken in this order: jobs by id, then quotas by id, then machines by id. So two commits on the
@@ -29,9 +29,9 @@ DECLARE
     some_held boolean;     -- if no lease is held, nothing is granted and no row is locked
     rest int4multirange[];  -- an entry for each job: the tasks that stay unplaced if all claims are accepted
     sound boolean;         -- jobs and leases allow all claims to be accepted
-    with_devices boolean;  -- some claim asks for a device
+    with_devices boolean;  -- some claim asks for a GPU
     limited boolean;       -- there are quotas
-    draw record;           -- what was locked of the quotas
+    draw record;           -- by hold_quotas: quotas and shards that are locked, what is left of them (budget), what claims ask, whether that suffices
     evicted_machines integer[];
     is_the_same boolean;   -- as the recorded transaction with this id
     judged record;
