@@ -60,6 +60,13 @@ class RunPlan:
         list[str] | None,
         typer.Option(metavar="TEXT", help="As in 'zone in a|b'; can be said again."),
     ] = None
+    prefer: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="The same, but it runs elsewhere if there is no room."),
+    ] = None
+    patience: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Wait so long for what it prefers.")
+    ] = None
 
     def spec(self, words: Sequence[str]) -> JobSpec:
         """Return the job that runs these words. Raises BadInput that names the option."""
@@ -74,6 +81,8 @@ class RunPlan:
             "working_dir": self.working_dir,
             "timeout": self.timeout,
             "constraints": self.constraint or None,
+            "prefer": self.prefer or None,
+            "patience": self.patience,
         }
         job = {
             "name": self.name or PurePosixPath(words[0]).name or "run",
