@@ -26,9 +26,9 @@ class Limits:
     commit_ms_max: int = 5_000
     """How long a commit takes in all: waiting for locks, judging and writing."""
     lease_ms_max: int = 24 * 60 * 60 * 1_000
+    """How long one lease lasts before it must be renewed."""
     window_ms_max: int = 10 * 365 * 24 * 60 * 60 * 1_000
     """Ten years: how far back a call may ask, or how old a kept answer may be."""
-    """How long one lease lasts before it must be renewed."""
     order_ms_max: int = 60 * 1_000
     """How long replicas agree on an order of their queue at a time, however long a lease lasts."""
     lease_bytes_max: int = 8 * 2**20

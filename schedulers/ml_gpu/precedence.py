@@ -62,7 +62,8 @@ def outranks_promised(precedence: Counts, is_promised: Mask, can_run: Mask) -> b
 def _kept(problem: Problem, jobs: Index, left: Score) -> Index | None:
     """Return the type on which each of these jobs may stay; NOWHERE if it has too few GPUs left.
 
-    Jobs of a higher precedence have theirs first, then these jobs in order.
+    Jobs of a higher precedence have theirs first, then these jobs in order. None if the problem
+    does not say where jobs run.
     """
     if problem.runs_on is None:
         return None

@@ -1,4 +1,5 @@
--- Reads for views. Rows and mark come from one statement, and so from one snapshot.
+-- Reads for views. Rows and mark come from one snapshot: that of a statement, which all statements in a STABLE function
+-- share.
 
 -- The rows of these machines, in any order; the reader sorts them.
 CREATE FUNCTION omega.packed_machines(_machines integer[])
@@ -53,6 +54,9 @@ LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     since xid8 := _mark::text::xid8;
+    recorded_from xid8;  -- changes of transactions from this one on are on record
+    enough integer;
+    named integer[];
 BEGIN
     IF (_of >= 1) IS NOT TRUE THEN
         RAISE EXCEPTION 'bad parts: they are parts of %', coalesce(_of::text, 'null') USING ERRCODE = 'invalid_parameter_value';
@@ -63,26 +67,23 @@ BEGIN
     ELSIF NOT ${incarnation_is_known} THEN
         PERFORM needs_incarnation();
     END IF;
-    WITH named AS MATERIALIZED (
-        SELECT n.enough,
-               ARRAY(SELECT c.id
-                       FROM (SELECT unnest(t.machines || t.evicted_machines) AS id FROM transaction t WHERE t.changed_by >= since
-                             UNION ALL
-                             SELECT unnest(o.machines) FROM machine_change o WHERE o.changed_by >= since) AS c
-                      WHERE _of = 1 OR omega.part_of(c.id, _of) = ANY (_parts)
-                      LIMIT n.enough) AS ids
-          FROM (SELECT 100 + max(id) / 8 AS enough FROM machine) AS n
-    )
-    SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation,
-           coalesce(CASE WHEN since >= c.changes_from AND cardinality(n.ids) < n.enough
-                         THEN (SELECT string_agg(m.packed_capacity || m.packed_use, ''::bytea)
-                                 FROM machine m WHERE m.id = ANY (n.ids))
-                         ELSE (SELECT string_agg(m.packed_capacity || m.packed_use, ''::bytea)
-                                 FROM machine m
-                                WHERE m.changed_by >= since AND (_of = 1 OR omega.part_of(m.id, _of) = ANY (_parts)))
-                    END, ''::bytea)
-      INTO mark, generation, machines
-      FROM cell c CROSS JOIN named n;
+    SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation, c.changes_from, n.enough,
+           ARRAY(SELECT c.id
+                   FROM (SELECT unnest(t.machines || t.evicted_machines) AS id FROM transaction t WHERE t.changed_by >= since
+                         UNION ALL
+                         SELECT unnest(o.machines) FROM machine_change o WHERE o.changed_by >= since) AS c
+                  WHERE _of = 1 OR omega.part_of(c.id, _of) = ANY (_parts)
+                  LIMIT n.enough)
+      INTO mark, generation, recorded_from, enough, named
+      FROM cell c CROSS JOIN (SELECT 100 + max(id) / 8 AS enough FROM machine) AS n;
+    -- Statements of their own: a part of one for all would cost time at each read, even if nothing had changed.
+    IF (since >= recorded_from AND cardinality(named) < enough) IS NOT TRUE THEN
+        SELECT string_agg(m.packed_capacity || m.packed_use, ''::bytea) INTO machines FROM machine m
+         WHERE m.changed_by >= since AND (_of = 1 OR omega.part_of(m.id, _of) = ANY (_parts));
+    ELSIF cardinality(named) > 0 THEN
+        SELECT string_agg(m.packed_capacity || m.packed_use, ''::bytea) INTO machines FROM machine m WHERE m.id = ANY (named);
+    END IF;
+    machines := coalesce(machines, '');
 END $$;
 
 -- Allocations: all of them without a mark, otherwise those granted by transactions that had not ended at it. With
