@@ -1,4 +1,4 @@
-"""A client: one process that commits claims one after the other, without a pause.
+"""A client: one process that commits claims one after the other, or keeps a view fresh.
 
 Goal     Drive the store of the checkout that the interpreter belongs to, so that one run can
          compare two revisions.
@@ -239,10 +239,41 @@ class Client:
             "latencies_s": latencies_s,
         }
 
+    def watch(self) -> dict[str, Any]:
+        """Read the cell, to be kept fresh by `refresh`."""
+        # Imported here: committers have no views.
+        from omega.sync.delta import DeltaRefresher  # noqa: PLC0415
+
+        self._rows = 0
+        self._refresher = DeltaRefresher(self._store, self._clock, self._hear)
+        self._view = self._refresher.refresh(None)
+        return {}
+
+    def refresh(self, times: int) -> dict[str, Any]:
+        """Bring the view up to date so often; return the time of each, and the rows read in all."""
+        latencies_s: list[float] = []
+        self._rows = 0
+        for _ in range(times):
+            began = self._clock.now()
+            self._view = self._refresher.refresh(self._view)
+            latencies_s.append(self._clock.now() - began)
+        return {"latencies_s": latencies_s, "rows": self._rows}
+
+    def compare(self) -> dict[str, Any]:
+        """Return how many rows of the view differ from the stored ones, once brought up to date."""
+        self._view = self._refresher.refresh(self._view)
+        kept, stored = self._view.rows(), self._store.snapshot().rows
+        of_stored = np.argsort(stored.id)
+        return {"differ": int((kept.revision != stored.revision[of_stored]).sum())}
+
     def check(self) -> dict[str, Any]:
         """Return the number of live allocations, and the violations of invariants."""
         broken = [f"{v.invariant}: {v.subject}, {v.detail}" for v in self._store.verify()]
         return {"live": self._store.use().live_allocations, "violations": broken}
+
+    def _hear(self, event: object) -> None:
+        """Count the rows of a refresh; no other event comes from a refresher."""
+        self._rows += getattr(event, "rows", 0)
 
     def _new(self, variant: str) -> Committer:
         if variant in OMEGA:

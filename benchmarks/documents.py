@@ -11,6 +11,7 @@ from benchmarks.cameo import Cameo
 from benchmarks.choosy import Choosy
 from benchmarks.commit import Commit
 from benchmarks.conflicts import Conflicts
+from benchmarks.deltas import Deltas
 from benchmarks.end_to_end import EndToEnd
 from benchmarks.execution import Execution
 from benchmarks.fragmentation import Fragmentation
@@ -39,6 +40,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     Commit,
     Rules,
     Sync,
+    Deltas,
     Turns,
     ParSync,
     Placement,

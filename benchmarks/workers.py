@@ -14,15 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omega.errors import InvariantBroken, OmegaError
 
+Measured = TypeVar("Measured")
+"""The result of a slice."""
 SCRIPT: Final = Path(__file__).with_name("client.py")
-"""A client for any checkout, with omega's ways to commit."""
+"""A client for any checkout, with omega's ways to commit, and deltas."""
 ALL_WAYS: Final = ("-m", "benchmarks.postgres.client")
 """A client of this checkout, with all ways to commit."""
 HOT_MACHINES: Final = 10
@@ -212,8 +214,8 @@ def one_committer(url: str) -> Iterator[str]:
 
 
 def alternate(
-    ways: Mapping[str, Callable[[], Slice]], rounds: int, rng: np.random.Generator
-) -> Iterator[tuple[str, Slice]]:
+    ways: Mapping[str, Callable[[], Measured]], rounds: int, rng: np.random.Generator
+) -> Iterator[tuple[str, Measured]]:
     """Run one slice of each way per round, in random order; yield (way, slice)."""
     for _ in range(rounds):
         for name in rng.permutation(list(ways)).tolist():

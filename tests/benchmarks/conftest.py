@@ -1,6 +1,7 @@
 """The benchmarks' command line, run inside the test's own process against the test's own server."""
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,3 +82,12 @@ def databases(url: str) -> set[str]:
             " WHERE starts_with(datname, current_database() || '_bench')"
         )
         return {name for (name,) in found}
+
+
+def a_checkout(folder: Path) -> Path:
+    """Make a folder with an interpreter where a checkout has one; it runs this checkout's code."""
+    python = folder / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    return folder

@@ -1,6 +1,5 @@
 """The benchmark of two checkouts at toy size; the other checkout is a folder that runs this one."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -8,16 +7,7 @@ import pytest
 from benchmarks.__main__ import main
 from benchmarks.rules import interpreter_of
 from omega.errors import BadInput
-from tests.benchmarks.conftest import PNG, Bench
-
-
-def a_checkout(folder: Path) -> Path:
-    """Make a folder with an interpreter where a checkout has one."""
-    python = folder / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    python.chmod(0o755)
-    return folder
+from tests.benchmarks.conftest import PNG, Bench, a_checkout
 
 
 def test_both_checkouts_commit_the_same_work(bench_on_server: Bench, tmp_path: Path) -> None:

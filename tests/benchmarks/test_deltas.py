@@ -1,0 +1,64 @@
+"""The benchmark of deltas of two checkouts at toy size; the other checkout is this one again."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.workers import ClientProcess
+from tests.benchmarks.conftest import PNG, Bench, a_checkout
+
+
+def test_both_checkouts_refresh_by_turns(bench_on_server: Bench, tmp_path: Path) -> None:
+    ran = bench_on_server("deltas", "--before", str(a_checkout(tmp_path / "other")))
+
+    assert {"changes, before": 4, "changes, after": 4} == ran.document["digest"]
+    assert [("before", 1), ("before", 2), ("after", 1), ("after", 2)] == [
+        (row["checkout"], row["round"]) for row in ran.rows
+    ]
+    assert all(row[name] > 0 for row in ran.rows for name in ("empty_ms", "changed_ms"))
+    summary = ran.document["summary"]
+    for kind in ("empty", "changed"):
+        ratio = summary["ratio"][kind]
+        assert ratio["lower"] <= ratio["median"] <= ratio["upper"]
+    assert "reads an empty delta" in summary["finding"]
+    assert ran.picture.startswith(PNG)
+    assert "python" not in ran.document["parameters"], "a folder of this machine is nobody's affair"
+
+
+@pytest.mark.parametrize(
+    ("do", "answer", "complaint"),
+    [
+        ("refresh", {"rows": 4}, "5 rows changed, 4 were read"),
+        ("compare", {"differ": 1}, "1 rows of the view are not as stored"),
+    ],
+)
+def test_a_view_that_is_wrong_ends_the_run(
+    do: str,
+    answer: dict[str, int],
+    complaint: str,
+    bench_on_server: Bench,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = ClientProcess.ask
+
+    def ask(client: ClientProcess, what: str, **message: object) -> dict[str, Any]:
+        found = asked(client, what, **message)
+        return {**found, **answer} if what == do else found
+
+    monkeypatch.setattr(ClientProcess, "ask", ask)
+
+    with pytest.raises(AssertionError, match=complaint):
+        bench_on_server("deltas", "--before", str(a_checkout(tmp_path / "other")))
+
+
+def test_a_checkout_that_is_not_set_up_is_bad_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["run", "deltas", "--before", str(tmp_path)])
+
+    assert 2 == end.value.code
+    assert "run make setup there" in capsys.readouterr().err
