@@ -23,7 +23,7 @@ from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import ACCEPTED, Verdict
 from omega.placement.diagnosis import Diagnosis, diagnose
-from omega.placement.patience import patience_left_ms, while_patient
+from omega.placement.patience import patience_left_ms, with_strict
 from omega.reports.wording import things
 
 STUCK_MAX = 2
@@ -95,8 +95,8 @@ class JobAttempt:
         self.at_once = False
         self.looks: str | None = None
         """Where victims were looked for in vain, as the end of a sentence; None: nowhere."""
-        self.is_patient = False
-        """Whether the last try placed only on machines that the job prefers."""
+        self.patient: frozenset[int] = frozenset()
+        """The groups whose tasks the last try placed only on machines that they prefer."""
         self.ending: AttemptEnd | None = None
         self._room: OpenRoom | None = None
         self._limits = limits
@@ -205,8 +205,8 @@ class JobAttempt:
 
     @property
     def _patience_ms(self) -> int:
-        waits = self.is_patient and self.ending is AttemptEnd.NO_ROOM
-        return patience_left_ms(self.job) if waits else 0
+        waits = self.ending is AttemptEnd.NO_ROOM
+        return patience_left_ms(self.job, self.patient) if waits else 0
 
     def _diagnosis(self, view: View) -> Diagnosis | None:
         if self.ending is not AttemptEnd.NO_ROOM or not self._explains:
@@ -217,9 +217,7 @@ class JobAttempt:
                 f"the gang needs {self.job.lacking} tasks placed at once, and a commit takes"
                 f" {self._limits.claims_per_transaction_max}",
             )
-        if self.is_patient:
-            return diagnose(view, while_patient(view, self.job))
-        found = diagnose(view, self.job)
+        found = diagnose(view, with_strict(self.job, self.patient))
         if found is None or found.reason.is_permanent or self.looks is None:
             return found
         return replace(found, detail=f"{found.detail}; {self.looks}")

@@ -79,9 +79,9 @@ class TaskGroup:
     program: Program | None = None
     """What each task runs on a real machine; None: nothing, as on virtual nodes."""
     preferences: tuple[Preference, ...] = ()
-    """Of machines that it may use, those whose preferences weigh most in sum come first."""
+    """Machines that meet preferences of the highest total weight are used first."""
     patience_ms: int = 0
-    """Until the job is so old, its tasks wait for machines that meet all preferences."""
+    """How long after the job was submitted its tasks wait for machines that meet all of them."""
 
     def __post_init__(self) -> None:
         assert self.tasks >= 1

@@ -62,7 +62,7 @@ class ShapeFields(Part):
     prefer: Annotated[list[PreferenceSpec], at_most(LIMITS.constraints_per_group_max)] = Field(
         default_factory=list
     )
-    patience: Annotated[int | None, BeforeValidator(duration_ms)] = None
+    patience: Annotated[int | None, BeforeValidator(duration_ms)] = 0
 
 
 class GroupSpec(ProgramFields, ShapeFields):
@@ -230,7 +230,7 @@ def job_of(
     for at, group in enumerate(job.groups):
         if not (group.cpu or group.memory or group.disk or group.gpus[0]):
             raise reject(("groups", at), "its tasks ask for nothing; say how much cpu or memory")
-        if group.patience is not None and not group.prefer:
+        if group.patience and not group.prefer:
             raise reject(("groups", at, "patience"), "it prefers nothing to wait for; say `prefer`")
         if job.work is not None and group.duration is not None:
             raise reject(

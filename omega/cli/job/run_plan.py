@@ -62,10 +62,11 @@ class RunPlan:
     ] = None
     prefer: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help="The same, but it runs elsewhere if there is no room."),
+        typer.Option(metavar="TEXT", help="As --constraint, but preferred and not required."),
     ] = None
     patience: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Wait so long for what it prefers.")
+        str | None,
+        typer.Option(metavar="TIME", help="How long after its submission it waits for that."),
     ] = None
 
     def spec(self, words: Sequence[str]) -> JobSpec:

@@ -13,7 +13,7 @@ from omega.framework.effects import drive
 from omega.framework.job_attempt import AttemptEnd, JobResult
 from omega.lifecycle.states import ParkReason
 from omega.model.jobs import Constraint, JobSpec, LeasedJob, Operator, Preference
-from omega.placement.patience import patience_left_ms, while_patient
+from omega.placement.patience import patience_left_ms, patient_groups, with_strict
 from omega.store.leases import HandBack, Parking
 from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_cell, a_group, a_job, a_spec, a_view
@@ -125,9 +125,12 @@ def test_nothing_is_waited_for_that_cannot_come(store: MemoryStore, spec: JobSpe
 def test_patience_counts_from_the_submission() -> None:
     job = a_job(preferences=(IN_B,), patience_ms=5_000, age_ms=3_000)
 
-    assert 2_000 == patience_left_ms(job)
-    assert 0 == patience_left_ms(a_job(preferences=(IN_B,), patience_ms=5_000, age_ms=5_000))
-    assert 0 == patience_left_ms(a_job(preferences=(IN_B,)))
+    assert 2_000 == patience_left_ms(job, {0})
+    assert 0 == patience_left_ms(job, ())
+    view = a_view(a_cell(1, attributes={"zone": ["b"]}))
+    assert {0} == patient_groups(view, job)
+    assert not patient_groups(view, replace(job, age_ms=5_000))
+    assert not patient_groups(view, a_job(preferences=(IN_B,)))
 
 
 def test_groups_have_their_own_patience() -> None:
@@ -137,7 +140,8 @@ def test_groups_have_their_own_patience() -> None:
         a_group(),
     ]
     view = a_view(a_cell(2, attributes={"zone": ["a", "b"]}))
-    job = while_patient(view, a_job(spec=a_spec(groups=groups), age_ms=3_000))
+    asked = a_job(spec=a_spec(groups=groups), age_ms=3_000)
+    job = with_strict(asked, patient_groups(view, asked))
 
     assert [1, 0, 0] == [len(group.constraints) for group in job.spec.groups]
     assert [0, 1, 0] == [len(group.preferences) for group in job.spec.groups]
@@ -145,8 +149,21 @@ def test_groups_have_their_own_patience() -> None:
 
 def test_a_group_that_has_its_places_waits_for_nothing() -> None:
     groups = [a_group(preferences=(IN_B,), patience_ms=5_000), a_group(2)]
+    view = a_view(a_cell(1, attributes={"zone": ["b"]}))
 
-    assert 0 == patience_left_ms(a_job(spec=a_spec(groups=groups), runs_on={0: 1}))
+    assert not patient_groups(view, a_job(spec=a_spec(groups=groups), runs_on={0: 1}))
+
+
+def test_a_group_does_not_wait_for_what_cannot_come_although_another_waits(
+    store: MemoryStore,
+) -> None:
+    fill_zone_b(store)
+    misspelt, other = (a_group(preferences=(it,), patience_ms=9_000) for it in (NOWHERE, IN_B))
+    (result,) = attempted(store, *submit_and_lease(store, a_spec(groups=[misspelt, other])))
+
+    assert (AttemptEnd.NO_ROOM, 1) == (result.ending, result.placed)
+    assert [1] == result.job.unplaced.tolist()
+    assert 9_000 == result.patience_ms
 
 
 def result_of(job: LeasedJob, patience_ms: int) -> JobResult:
@@ -169,6 +186,25 @@ def test_a_patient_job_is_not_parked_and_tried_again_before_its_patience_is_over
 
     assert isinstance(end, HandBack)
     assert 0 < end.delay_ms <= min(patience_ms, SETTINGS.backoff_max_ms)
+
+
+def test_a_patient_job_is_tried_again_with_growing_delays() -> None:
+    first, tenth = (
+        disposition(result_of(a_job(fruitless=n), 50_000), SETTINGS, np.random.default_rng(1))
+        for n in (0, 9)
+    )
+
+    assert isinstance(first, HandBack)
+    assert isinstance(tenth, HandBack)
+    assert tenth.delay_ms > 10 * first.delay_ms
+
+
+def test_a_loser_is_tried_again_before_its_patience_is_over() -> None:
+    settings = SETTINGS.model_copy(update={"losers_first": True})
+    end = disposition(result_of(a_job(), 7), settings, np.random.default_rng(1))
+
+    assert isinstance(end, HandBack)
+    assert 7 == end.delay_ms
 
 
 def test_a_job_whose_patience_is_over_is_parked_as_any() -> None:
@@ -195,3 +231,21 @@ def test_a_patient_job_evicts_nobody_until_its_patience_is_over(
 
     assert (0, 0, PATIENCE_MS) == (waits.placed, len(waits.job.placed_task), waits.patience_ms)
     assert (AttemptEnd.DONE, 2) == (evicts.ending, evicts.placed)
+
+
+def test_groups_that_are_not_patient_evict_beside_one_that_is(store: MemoryStore) -> None:
+    fill_zone_b(store)
+    (others,) = submit_and_lease(store, a_spec(8, name="others"))
+    attempted(store, others)
+    waits = a_group(preferences=(IN_B,), patience_ms=PATIENCE_MS)
+    (job,) = submit_and_lease(store, a_spec(groups=[waits, a_group(2)], precedence=100))
+    replica = replace(a_replica(InOrder()), new_id=new_id, preempts=True)
+
+    (result,) = drive(attempt(replica, [job]), AnswersFrom(store))
+
+    assert (AttemptEnd.NO_ROOM, 2, [0]) == (
+        result.ending,
+        result.placed,
+        result.job.unplaced.tolist(),
+    )
+    assert PATIENCE_MS == result.patience_ms

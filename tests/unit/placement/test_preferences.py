@@ -13,10 +13,13 @@ from omega.model.jobs import Constraint, LeasedJob, Operator, Preference
 from omega.placement.best_fit import best_fit
 from omega.placement.feasibility import Choose, room
 from omega.placement.first_fit import first_fit
+from omega.placement.fragmentation import TypicalTasks, place_alone
+from omega.placement.gangs import on_fewest_machines
 from omega.placement.groups import draw_groups, place_groups
-from omega.placement.preferences import choose_preferred, weights_met
-from omega.testing.builders import a_cell, a_job, a_view
+from omega.placement.preferences import choose_preferred, scores
+from omega.testing.builders import a_cell, a_group, a_job, a_view
 from schedulers.batch import BatchScheduler
+from schedulers.ml_gpu.scheduler import MlGpuScheduler
 from schedulers.service import ServiceScheduler
 from tests.fixtures.doses import examples
 
@@ -32,7 +35,7 @@ def zones(*names: str | None) -> View:
 
 def by_machine(view: View, job: LeasedJob, choose: Choose = first_fit, seed: int = 1) -> list[int]:
     claims = place_groups(view, job, choose, np.random.default_rng(seed))
-    return np.bincount(view.where(claims.machine), minlength=len(view)).tolist()
+    return list(np.bincount(view.where(claims.machine), minlength=len(view)))
 
 
 def test_machines_that_are_preferred_come_first() -> None:
@@ -49,7 +52,7 @@ def test_weights_are_summed() -> None:
     cell = a_cell(4, attributes={"zone": ["a", "b", "c", "b"], "ssd": ["x", "x", None, None]})
     view, job = a_view(cell), a_job(9, preferences=(IN_B, IN_C, SSD))
 
-    assert [2, 3, 3, 1] == weights_met(room(view, job, 0)).tolist()
+    assert [2, 3, 3, 1] == scores(room(view, job, 0)).tolist()
     given = by_machine(view, job)
     assert (4, 4, 1, 0) == (given[1], given[2], given[0], given[3])
 
@@ -92,6 +95,41 @@ def test_spreading_stays_within_what_is_preferred() -> None:
     assert [1, 2, 3] == sorted(a_view(cell).where(claims.machine).tolist())
 
 
+def test_spreading_counts_what_machines_of_another_score_were_given() -> None:
+    cell = a_cell(5, attributes={"rack": ["1", "1", "2", "3", "3"], "ssd": ["x", *[None] * 4]})
+    job, view = a_job(6, preferences=(SSD,), spread_over="rack"), a_view(cell)
+
+    rows = view.where(ServiceScheduler().place(view, job, np.random.default_rng(1)).machine)
+
+    assert [4, 1, 1] == [np.isin(rows, rack).sum() for rack in ([0, 1], [2], [3, 4])]
+
+
+@pytest.mark.parametrize(("minimum", "machines"), [(7, {1, 2}), (0, {0, 1, 2})])
+def test_a_gang_is_divided_no_more_than_it_has_to_be(minimum: int, machines: set[int]) -> None:
+    cell = a_cell(3, attributes={"ssd": ["x", "x", None]})
+    view = a_view(cell, used={1: {"cpu_milli": 2_000}})
+    job = a_job(7, minimum=minimum, preferences=(SSD,))
+
+    rows = view.where(place_groups(view, job, on_fewest_machines, np.random.default_rng(1)).machine)
+
+    assert machines == set(rows.tolist())
+
+
+@pytest.mark.parametrize("typical", [None, TypicalTasks.of([a_group(gpus=1, gpu_slices=500)])])
+def test_a_lone_gpu_task_runs_where_it_prefers_to(typical: TypicalTasks | None) -> None:
+    cell = a_cell(4, gpus=2, attributes={"zone": ["a", "a", "b", "a"]})
+    view, job = a_view(cell), a_job(1, gpus=1, gpu_slices=500, preferences=(IN_B,))
+    rng = np.random.default_rng(1)
+
+    claims = (
+        MlGpuScheduler().place(view, job, rng)
+        if typical is None
+        else place_alone(view, job, typical, rng)
+    )
+
+    assert [2] == view.where(claims.machine).tolist()
+
+
 def no_choice(room_: object, wanted: int, rng: np.random.Generator) -> Counts:
     raise AssertionError("there is no choice")
 
@@ -123,7 +161,7 @@ def test_a_machine_is_used_only_if_those_preferred_are_full(
     rng = np.random.default_rng(1)
     claims = draw_groups(view, job, rng) if draws else place_groups(view, job, first_fit, rng)
     given_ = np.bincount(view.where(claims.machine), minlength=len(view))
-    met = weights_met(room(view, job, 0))
+    met = scores(room(view, job, 0))
 
     assert min(tasks, 4 * len(where)) == len(claims)
     used = met[given_ > 0]

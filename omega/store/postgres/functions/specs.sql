@@ -17,8 +17,10 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN jsonb_typeof(_it) IS DISTINCT FROM 'array' THEN false
                 WHEN jsonb_array_length(_it) > ${constraints_per_group_max} THEN false
                 ELSE NOT EXISTS (SELECT FROM jsonb_array_elements(_it) AS p (it)
-                                  WHERE NOT coalesce(jsonb_typeof(p.it) = 'object' AND omega.is_constraint(p.it - 'weight')
-                                                     AND omega.is_whole(p.it -> 'weight', 1, ${preference_weight_max}), false)) END
+                                  WHERE NOT CASE WHEN jsonb_typeof(p.it) = 'object'
+                                                 THEN coalesce(omega.is_constraint(p.it - 'weight')
+                                                               AND omega.is_whole(p.it -> 'weight', 1, ${preference_weight_max}), false)
+                                                 ELSE false END) END
 $$;
 
 -- Whether this is null, or a text that can be a name of at most so many characters.
@@ -97,11 +99,12 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
        AND (_it -> 'spread_over' = 'null' OR omega.is_name(_it -> 'spread_over'))
        AND jsonb_typeof(_it -> 'different_machines') = 'boolean'
        AND (coalesce(_it -> 'program', 'null') = 'null' OR _it -> 'duration_ms' = 'null' AND omega.is_program(_it -> 'program'))
-       -- Only groups with preferences have these two.
        AND (NOT _it ? 'preferences' OR omega.are_preferences(_it -> 'preferences'))
        AND (NOT _it ? 'patience_ms'
             OR omega.is_whole(_it -> 'patience_ms', 0, ${duration_ms_max})
-               AND (_it -> 'patience_ms' = '0' OR jsonb_array_length(coalesce(_it -> 'preferences', '[]')) > 0))
+               AND CASE WHEN _it -> 'patience_ms' = '0' THEN true
+                        WHEN jsonb_typeof(_it -> 'preferences') = 'array' THEN jsonb_array_length(_it -> 'preferences') > 0
+                        ELSE false END)
        AND CASE WHEN jsonb_typeof(_it -> 'constraints') IS DISTINCT FROM 'array' THEN false
                 WHEN jsonb_array_length(_it -> 'constraints') > ${constraints_per_group_max} THEN false
                 ELSE NOT EXISTS (SELECT FROM jsonb_array_elements(_it -> 'constraints') AS c (it)

@@ -76,11 +76,11 @@ def test_a_job_that_waits_for_what_it_prefers_says_for_how_long() -> None:
     clock = ManualClock()
     store = MemoryStore(clock)
     store.add_machines(a_cell(2, attributes={"zone": ["a", "b"]}))
-    store.report("batch", "0", pid=1, facts={})
     in_a = Preference(Constraint("zone", Operator.IN, ("a",)), 2)
     a_running_job(store, a_spec(cpu_milli=4_000), [1], cpu_milli=4_000)
     (waits,) = store.submit([a_spec(preferences=(in_a,), patience_ms=600_000)])
     clock.advance(60)
+    store.report("batch", "0", pid=1, facts={})
 
     found = why(store, waits).finding
 
@@ -89,5 +89,8 @@ def test_a_job_that_waits_for_what_it_prefers_says_for_how_long() -> None:
     assert "not where it prefers to run (zone in a); it waits for that for another 9 min" in (
         found.evidence
     )
+    (nearest, *_) = why(store, waits).nearest
+    assert "machine-1" == nearest.name, "of the machines that it prefers"
     clock.advance(540)
-    assert Reason.PATIENT is not why(store, waits).finding.reason
+    store.report("batch", "0", pid=1, facts={})
+    assert why(store, waits).finding.reason not in (Reason.PATIENT, Reason.NO_SCHEDULER)
