@@ -244,27 +244,33 @@ class Client:
         # Imported here: committers have no views.
         from omega.sync.delta import DeltaRefresher  # noqa: PLC0415
 
-        self._rows = 0
+        self._rows = self._full_reads = 0
         self._refresher = DeltaRefresher(self._store, self._clock, self._hear)
         self._view = self._refresher.refresh(None)
         return {}
 
     def refresh(self, times: int) -> dict[str, Any]:
-        """Bring the view up to date so often; return the time of each, and the rows read in all."""
+        """Bring the view up to date so often; return the time of each, and what all have read."""
         latencies_s: list[float] = []
-        self._rows = 0
+        self._rows = self._full_reads = 0
         for _ in range(times):
             began = self._clock.now()
             self._view = self._refresher.refresh(self._view)
             latencies_s.append(self._clock.now() - began)
-        return {"latencies_s": latencies_s, "rows": self._rows}
+        return {"latencies_s": latencies_s, "rows": self._rows, "full_reads": self._full_reads}
 
     def compare(self) -> dict[str, Any]:
-        """Return how many rows of the view differ from the stored ones, once brought up to date."""
+        """Bring the view up to date; return whether it is equal to all rows as they are stored."""
         self._view = self._refresher.refresh(self._view)
         kept, stored = self._view.rows(), self._store.snapshot().rows
-        of_stored = np.argsort(stored.id)
-        return {"differ": int((kept.revision != stored.revision[of_stored]).sum())}
+        by_id = np.argsort(stored.id)
+        columns = ("id", "capacity", "used", "sequence", "revision", "state")
+        return {
+            "are_equal": all(
+                np.array_equal(getattr(kept, column), getattr(stored, column)[by_id])
+                for column in columns
+            )
+        }
 
     def check(self) -> dict[str, Any]:
         """Return the number of live allocations, and the violations of invariants."""
@@ -272,8 +278,9 @@ class Client:
         return {"live": self._store.use().live_allocations, "violations": broken}
 
     def _hear(self, event: object) -> None:
-        """Count the rows of a refresh; no other event comes from a refresher."""
+        """Count what a refresh has read; no other event comes from a refresher."""
         self._rows += getattr(event, "rows", 0)
+        self._full_reads += getattr(event, "full", False)
 
     def _new(self, variant: str) -> Committer:
         if variant in OMEGA:

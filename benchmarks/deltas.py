@@ -58,10 +58,18 @@ class Reading:
     touched: int = 0
     """How often rows have been changed."""
 
-    def refresh(self, times: int) -> tuple[list[float], int]:
-        """Return the milliseconds of each refresh, and the rows that all of them read."""
+    def refresh(self, times: int, *, least: int) -> list[float]:
+        """Return the milliseconds of each refresh.
+
+        Raises InvariantBroken if one was a full read, or if all read fewer than `least` rows. They
+        may read more: while another transaction is open, rows are read again.
+        """
         answer = self.client.ask("refresh", times=times)
-        return [MS_PER_S * seconds for seconds in answer["latencies_s"]], int(answer["rows"])
+        if answer["full_reads"]:
+            raise InvariantBroken("a delta was a full read")
+        if answer["rows"] < least:
+            raise InvariantBroken(f"{least} rows changed, {answer['rows']} were read")
+        return [MS_PER_S * seconds for seconds in answer["latencies_s"]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,9 +111,9 @@ class Deltas:
                 if stage.clock.now() > until and len(slices[BEFORE]) == len(slices[AFTER]):
                     break
             for side, reading in readings.items():
-                if differ := reading.client.ask("compare")["differ"]:
-                    raise InvariantBroken(f"{side}: {differ} rows of the view are not as stored")
-        summary = self._summary(slices)
+                if not reading.client.ask("compare")["are_equal"]:
+                    raise InvariantBroken(f"{side}: the view is not as the rows are stored")
+        summary = self.summary(slices)
         digest = {f"changes, {side}": one.touched for side, one in readings.items()}
         return Findings(self._finding(summary), _rows(slices), summary, digest)
 
@@ -155,19 +163,17 @@ class Deltas:
         return Reading(client, link)
 
     def _slice(self, reading: Reading) -> Slice:
-        reading.refresh(UNMEASURED)
-        empty, _ = reading.refresh(self.empty_refreshes)
+        reading.refresh(UNMEASURED, least=0)
+        empty = reading.refresh(self.empty_refreshes, least=0)
         changed = []
         for _ in range(self.changed_refreshes):
             reading.touched += 1
             statements.touch(reading.link, self.changed, self.machines, first=reading.touched)
-            times, rows = reading.refresh(1)
-            if rows < self.changed:
-                raise InvariantBroken(f"{self.changed} rows changed, {rows} were read")
-            changed += times
+            changed += reading.refresh(1, least=self.changed)
         return Slice(median(empty), median(changed))
 
-    def _summary(self, slices: Slices) -> dict[str, Any]:
+    def summary(self, slices: Slices) -> dict[str, Any]:
+        """Return the ratios of the rates of both, this checkout's to the other's, and the times."""
         times = {
             kind: {side: [getattr(one, kind) for one in ones] for side, ones in slices.items()}
             for kind in (EMPTY, CHANGED)

@@ -1,12 +1,16 @@
 """The benchmark of deltas of two checkouts at toy size; the other checkout is this one again."""
 
+import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.workers import ClientProcess
+from benchmarks.deltas import Deltas, Slice
+from benchmarks.postgres import statements
+from benchmarks.workers import SCRIPT, ClientProcess
 from tests.benchmarks.conftest import PNG, Bench, a_checkout
 
 
@@ -31,12 +35,13 @@ def test_both_checkouts_refresh_by_turns(bench_on_server: Bench, tmp_path: Path)
     ("do", "answer", "complaint"),
     [
         ("refresh", {"rows": 4}, "5 rows changed, 4 were read"),
-        ("compare", {"differ": 1}, "1 rows of the view are not as stored"),
+        ("refresh", {"full_reads": 1}, "a delta was a full read"),
+        ("compare", {"are_equal": False}, "the view is not as the rows are stored"),
     ],
 )
 def test_a_view_that_is_wrong_ends_the_run(
     do: str,
-    answer: dict[str, int],
+    answer: dict[str, object],
     complaint: str,
     bench_on_server: Bench,
     tmp_path: Path,
@@ -52,6 +57,28 @@ def test_a_view_that_is_wrong_ends_the_run(
 
     with pytest.raises(AssertionError, match=complaint):
         bench_on_server("deltas", "--before", str(a_checkout(tmp_path / "other")))
+
+
+def test_a_client_knows_a_view_that_is_not_as_stored(database_url: str) -> None:
+    with ClientProcess(sys.executable, SCRIPT) as client:
+        client.ask("make_cell", url=database_url, machines=4)
+        client.ask("open", url=database_url, name="client")
+        client.ask("watch")
+        before = client.ask("compare")
+        with closing(statements.connect(database_url)) as link:  # the change is not on record
+            link.call("UPDATE omega.machine SET cpu_milli_used = 1 WHERE id = 2")
+        after = client.ask("compare")
+
+    assert ({"are_equal": True}, {"are_equal": False}) == (before, after)
+
+
+def test_a_ratio_above_one_says_that_this_checkout_is_faster() -> None:
+    slices = {"before": [Slice(2.0, 6.0)] * 3, "after": [Slice(1.0, 4.0)] * 3}
+
+    summary = Deltas(before=None, after=None).summary(slices)
+
+    assert (2.0, 1.5) == tuple(summary["ratio"][kind]["median"] for kind in ("empty", "changed"))
+    assert {"empty": 1.0, "changed": 4.0} == summary["after"]
 
 
 def test_a_checkout_that_is_not_set_up_is_bad_usage(

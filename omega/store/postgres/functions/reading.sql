@@ -76,7 +76,7 @@ BEGIN
                   LIMIT n.enough)
       INTO mark, generation, recorded_from, enough, named
       FROM cell c CROSS JOIN (SELECT 100 + max(id) / 8 AS enough FROM machine) AS n;
-    -- Statements of their own: a part of one for all would cost time at each read, even if nothing had changed.
+    -- As subqueries of the statement above, these would cost about 20 us of each read, even of an empty delta.
     IF (since >= recorded_from AND cardinality(named) < enough) IS NOT TRUE THEN
         SELECT string_agg(m.packed_capacity || m.packed_use, ''::bytea) INTO machines FROM machine m
          WHERE m.changed_by >= since AND (_of = 1 OR omega.part_of(m.id, _of) = ANY (_parts));
