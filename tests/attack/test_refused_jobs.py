@@ -132,7 +132,10 @@ def test_preferences_out_of_range_are_refused(database: Database, submitter: Ses
             f"patience {it}": a_group(preferences=[one], patience_ms=it) for it in (-1, None, 2**62)
         },
         "patience for nothing": a_group(patience_ms=1),
-        "patience for an empty list": a_group(preferences=[], patience_ms=1),
+        **{
+            f"patience for {it!r}": a_group(preferences=it, patience_ms=1)
+            for it in ([], {}, "x", None, 7)
+        },
     }
     answers = {what: refusal(submitter, a_job(group)) for what, group in wrong.items()}
 

@@ -134,7 +134,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "waits = never_fits «or result.patience_ms > 0»",
         "",
         "Jobs of a tenant that would find room wait behind one that is patient.",
-        OF_PATIENCE,
+        ("tests/unit/framework/test_fair_queue.py",),
     ),
     mutant(
         "helpers-are-patient",
