@@ -23,9 +23,9 @@ from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke
 from benchmarks.postgres import statements
 from benchmarks.ratios import paired
-from benchmarks.rules import AFTER, BEFORE, ROUNDS_MAX, interpreter_of
-from benchmarks.workers import SCRIPT, ClientProcess, alternate
-from omega.errors import InvariantBroken
+from benchmarks.rules import AFTER, BEFORE, ROUNDS_MAX, in_turns, interpreter_of
+from benchmarks.workers import SCRIPT, ClientProcess
+from omega.errors import BadInput, InvariantBroken
 from omega.plots.picture import Picture, series
 from omega.store.postgres.connection import Link
 
@@ -94,22 +94,14 @@ class Deltas:
 
     def measure(self, stage: Stage) -> Findings:
         """Run both in turns; at the end, check that each view is equal to a full read."""
-        slices: dict[str, list[Slice]] = {BEFORE: [], AFTER: []}
         with ExitStack() as stack:
             readings = {
                 BEFORE: self._reading(stack, stage, BEFORE, self.python),
                 AFTER: self._reading(stack, stage, AFTER, Path(sys.executable)),
             }
             ways = {side: partial(self._slice, one) for side, one in readings.items()}
-            progress = stack.enter_context(stage.output.progress())
-            bar = progress.add_task("refresh", total=2 * self.rounds)
-            until = stage.clock.now() + self.seconds
-            for side, one in alternate(ways, self.rounds, np.random.default_rng(self.seed)):
-                slices[side].append(one)
-                progress.advance(bar)
-                stage.go_on()
-                if stage.clock.now() > until and len(slices[BEFORE]) == len(slices[AFTER]):
-                    break
+            rng = np.random.default_rng(self.seed)
+            slices = in_turns(stage, ways, rng, rounds=self.rounds, seconds=self.seconds)
             for side, reading in readings.items():
                 if not reading.client.ask("compare")["are_equal"]:
                     raise InvariantBroken(f"{side}: the view is not as the rows are stored")
@@ -240,12 +232,14 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     Takes a minute. With --before of the same revision it tells how much of a difference means
     nothing.
     """
+    if changed > machines:
+        raise BadInput(f"of {machines:,} machines not {changed:,} can change", field="--changed")
     benchmark = Deltas(
         python=interpreter_of(before),
         before=revision_of(before),
         after=revision_of(ROOT),
         machines=machines,
-        changed=min(changed, machines),
+        changed=changed,
         rounds=rounds,
         seed=seed,
     )

@@ -5,7 +5,7 @@ its code. They commit the same work in turns, so that the ratio does not depend 
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,7 +22,15 @@ from benchmarks.environment import ROOT, revision_of
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, words
 from benchmarks.ratios import milliseconds, paired
-from benchmarks.workers import CONTENTIONS, Order, Slice, Workers, alternate, workers
+from benchmarks.workers import (
+    CONTENTIONS,
+    Measured,
+    Order,
+    Slice,
+    Workers,
+    alternate,
+    workers,
+)
 from omega.errors import BadInput
 from omega.limits import LIMITS
 from omega.plots.picture import Picture, series
@@ -71,7 +79,6 @@ class Rules:
 
     def measure(self, stage: Stage) -> Findings:
         """Run both in turns; at the end, check that each database holds what was granted."""
-        slices: dict[str, list[Slice]] = {BEFORE: [], AFTER: []}
         with ExitStack() as stack:
             workers_by_side = {
                 BEFORE: self._workers(stack, stage, BEFORE, self.python),
@@ -81,15 +88,8 @@ class Rules:
                 side: partial(one.do, self.order, self.seed)
                 for side, one in workers_by_side.items()
             }
-            progress = stack.enter_context(stage.output.progress())
-            bar = progress.add_task("commit", total=2 * self.rounds)
-            until = stage.clock.now() + self.seconds
-            for side, one in alternate(ways, self.rounds, np.random.default_rng(self.seed)):
-                slices[side].append(one)
-                progress.advance(bar)
-                stage.go_on()
-                if stage.clock.now() > until and len(slices[BEFORE]) == len(slices[AFTER]):
-                    break
+            rng = np.random.default_rng(self.seed)
+            slices = in_turns(stage, ways, rng, rounds=self.rounds, seconds=self.seconds)
             granted = {side: sum(one.granted for one in ones) for side, ones in slices.items()}
             for side, each in workers_by_side.items():
                 each.check(granted[side])
@@ -178,6 +178,32 @@ class Rules:
             f" {self.before or 'the other'} (95 % interval {ratio['lower']:.3f} to"
             f" {ratio['upper']:.3f}; {summary['rounds']} rounds, {summary['claims']:,} claims)"
         )
+
+
+def in_turns(
+    stage: Stage,
+    ways: Mapping[str, Callable[[], Measured]],
+    rng: np.random.Generator,
+    *,
+    rounds: int,
+    seconds: float,
+) -> dict[str, list[Measured]]:
+    """Measure a slice of each way per round, in random order; return the slices of each way.
+
+    After so many seconds it ends with the current round.
+    """
+    slices: dict[str, list[Measured]] = {name: [] for name in ways}
+    until = stage.clock.now() + seconds
+    with stage.output.progress() as progress:
+        bar = progress.add_task("in turns", total=len(ways) * rounds)
+        for name, one in alternate(ways, rounds, rng):
+            slices[name].append(one)
+            progress.advance(bar)
+            stage.go_on()
+            is_whole = len({len(ones) for ones in slices.values()}) == 1
+            if stage.clock.now() > until and is_whole:
+                break
+    return slices
 
 
 def _rows(slices: Slices) -> list[dict[str, Any]]:

@@ -89,3 +89,14 @@ def test_a_checkout_that_is_not_set_up_is_bad_usage(
 
     assert 2 == end.value.code
     assert "run make setup there" in capsys.readouterr().err
+
+
+def test_more_rows_than_there_are_cannot_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = a_checkout(tmp_path / "other")
+    with pytest.raises(SystemExit) as end:
+        main(["run", "deltas", "--before", str(other), "--machines", "50"])
+
+    assert 2 == end.value.code
+    assert "of 50 machines not 100 can change" in capsys.readouterr().err
