@@ -41,8 +41,9 @@ def with_strict(job: LeasedJob, groups: Collection[int]) -> LeasedJob:
 
 
 def patience_left_ms(job: LeasedJob, patient: Collection[int]) -> int:
-    """Return for how much longer the most patient of these groups waits; 0 if there are none."""
-    return max((job.spec.groups[group].patience_ms - job.age_ms for group in patient), default=0)
+    """Return for how much longer the most patient of these groups waits; 0 if none waits."""
+    waiting = [group for group in patient if len(job.unplaced_in(group))]
+    return max((job.spec.groups[group].patience_ms - job.age_ms for group in waiting), default=0)
 
 
 def impatient_part(job: LeasedJob, patient: Collection[int]) -> LeasedJob:

@@ -117,6 +117,7 @@ def test_a_constraint_has_a_thousand_values_at_most(submitter: Session) -> None:
 
 def test_preferences_out_of_range_are_refused(database: Database, submitter: Session) -> None:
     one = {**a_constraint(), "weight": 1}
+    not_preferences: tuple[object, ...] = ([], {}, "x", None, 7)
     wrong = {
         **{
             f"weight {it}": a_group(preferences=[{**one, "weight": it}])
@@ -133,8 +134,7 @@ def test_preferences_out_of_range_are_refused(database: Database, submitter: Ses
         },
         "patience for nothing": a_group(patience_ms=1),
         **{
-            f"patience for {it!r}": a_group(preferences=it, patience_ms=1)
-            for it in ([], {}, "x", None, 7)
+            f"patience for {it!r}": a_group(preferences=it, patience_ms=1) for it in not_preferences
         },
     }
     answers = {what: refusal(submitter, a_job(group)) for what, group in wrong.items()}

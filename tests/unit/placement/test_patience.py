@@ -18,6 +18,8 @@ from omega.store.leases import HandBack, Parking
 from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_cell, a_group, a_job, a_spec, a_view
 from omega.testing.steps import lease_all, places, submit_and_lease
+from schedulers.batch import BatchScheduler
+from schedulers.service import ServiceScheduler
 from tests.unit.framework.loops import AnswersFrom, InOrder, a_replica, numbered_ids
 
 IN_B = Preference(Constraint("zone", Operator.IN, ("b",)))
@@ -122,6 +124,29 @@ def test_nothing_is_waited_for_that_cannot_come(store: MemoryStore, spec: JobSpe
     assert AttemptEnd.DONE is result.ending
 
 
+@pytest.mark.parametrize(
+    "scheduler", [BatchScheduler(alternates=4), ServiceScheduler(alternates=4)]
+)
+@pytest.mark.parametrize(("patience_ms", "zones"), [(PATIENCE_MS, {"b"}), (0, {"a", "b"})])
+def test_alternates_of_a_patient_group_meet_all_that_it_prefers(
+    clock: ManualClock,
+    scheduler: BatchScheduler | ServiceScheduler,
+    patience_ms: int,
+    zones: set[str],
+) -> None:
+    zone_of = dict(enumerate("abbabb", start=1))
+    store = MemoryStore(clock)
+    store.add_machines(a_cell(6, attributes={"zone": list(zone_of.values())}))
+    store.submit([a_spec(scheduler=scheduler.kind, preferences=(IN_B,), patience_ms=patience_ms)])
+    replica, answers = replace(a_replica(scheduler), new_id=new_id), AnswersFrom(store)
+
+    drive(attempt(replica, lease_all(store, scheduler=scheduler.kind)), answers)
+
+    (claims,) = (transaction.claims for transaction in answers.transactions)
+    assert ["b"] == [zone_of[machine] for machine in claims.machine.tolist()]
+    assert zones == {zone_of[machine] for machine in claims.alternates.machine.tolist()}
+
+
 def test_patience_counts_from_the_submission() -> None:
     job = a_job(preferences=(IN_B,), patience_ms=5_000, age_ms=3_000)
 
@@ -152,6 +177,14 @@ def test_a_group_that_has_its_places_waits_for_nothing() -> None:
     view = a_view(a_cell(1, attributes={"zone": ["b"]}))
 
     assert not patient_groups(view, a_job(spec=a_spec(groups=groups), runs_on={0: 1}))
+
+
+def test_a_job_is_not_patient_for_a_group_that_was_placed_just_now(store: MemoryStore) -> None:
+    placed = a_group(preferences=(IN_B,), patience_ms=PATIENCE_MS)
+    too_many = a_group(9, cpu_milli=2_000)
+    (result,) = attempted(store, *submit_and_lease(store, a_spec(groups=[placed, too_many])))
+
+    assert (AttemptEnd.NO_ROOM, 6, 0) == (result.ending, result.placed, result.patience_ms)
 
 
 def test_a_group_does_not_wait_for_what_cannot_come_although_another_waits(
