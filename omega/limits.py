@@ -84,6 +84,8 @@ class Limits:
     """Nesting depth of lists and mappings in such a file."""
     amount_max: int = INT4_MAX
     """One task's demand, or one machine's capacity, of one kind."""
+    preference_weight_max: int = 100
+    """Weight of one preference of a task group, as in Kubernetes."""
     duration_ms_max: int = 100 * 366 * 24 * 60 * 60 * 1_000
     """A century. A task that is to run longer has no duration and runs until it is cancelled."""
     path_length_max: int = 4_096

@@ -36,6 +36,7 @@ from omega.model.jobs import LeasedJob
 from omega.model.occupants import Occupants, Yielding
 from omega.model.outcomes import Outcome
 from omega.placement.looks import machines_that_yield, machines_to_look_at
+from omega.placement.patience import impatient_part, patient_groups, with_strict
 from omega.placement.victims import place_with_evictions
 from omega.store.protocols import SchedulerStore
 
@@ -185,7 +186,8 @@ def _place(context: PlanningContext, view: View, together: Sequence[JobAttempt])
     with view.tentative():
         for each in together:
             rng = context.rng(each.job, each.tries)
-            claims = context.scheduler.place(view, each.to_place, rng)
+            each.patient = patient_groups(view, each.to_place)
+            claims = context.scheduler.place(view, with_strict(each.to_place, each.patient), rng)
             if not _are_among(claims.task, each.to_place.unplaced):
                 raise InvariantBroken(
                     f"{context.scheduler.kind} claimed for tasks of job {each.job.id} that it was"
@@ -193,7 +195,7 @@ def _place(context: PlanningContext, view: View, together: Sequence[JobAttempt])
                 )
             if len(claims) < each.job.lacking:
                 claims = Claims.none()  # these claims of a gang would be refused
-            if not len(claims):
+            if not len(claims) and not each.patient:
                 each.record_room(view)
             placed.append(claims)
             if len(placed) < len(together):
@@ -214,6 +216,9 @@ def _make_way(
             continue
         everyone = np.ones(len(mine), dtype=np.bool_)
         job = with_grants(each.to_place, mine, mine.machine, everyone, mine.task[:0])
+        job = impatient_part(job, each.patient)
+        if each.patient and (job.lacking > 1 or not len(job.unplaced)):
+            continue  # a gang waits whole
         rng = context.rng(each.job, each.tries)
         machines = machines_to_look_at(view, job, rng)
         more = yield from _look(view, job, machines, claims, rng)

@@ -107,7 +107,8 @@ class DeadlineQueue:
             if self._evicts or not isinstance(end, HandBack):
                 return end
             if not self._finds_a_full_cell(result):
-                self._is_blocked |= result.ending is AttemptEnd.NO_ROOM
+                is_full = result.ending is AttemptEnd.NO_ROOM and not result.patience_ms
+                self._is_blocked |= is_full
                 return end
             self._left, self._is_full = 0, True
             return replace(end, delay_ms=0)

@@ -46,11 +46,12 @@ def disposition(attempted: JobResult, settings: Settings, rng: np.random.Generat
         return None if attempted.at_once else back
 
     fruitless = 0 if attempted.placed else job.fruitless + 1
-    reason = _reason_to_park(attempted, fruitless, settings)
+    # A job that is patient is tried again: nothing would wake it when its patience is over.
+    reason = None if attempted.patience_ms else _reason_to_park(attempted, fruitless, settings)
     if settings.losers_first and reason in LOST:
         # The queue is in order of submission: a job handed back without delay returns to its head.
         wait_ms = 0 if attempted.ending is AttemptEnd.CONFLICTS else settings.backoff_initial_ms
-        return HandBack(job.id, job.token, wait_ms, progressed=attempted.placed > 0)
+        return _handed_back(attempted, wait_ms)
     if reason is not None:
         return Parking(job.id, job.token, reason, _detail(attempted, fruitless))
     divisor = 1 if attempted.ending is AttemptEnd.CONFLICTS else NO_ROOM_DIVISOR
@@ -60,6 +61,14 @@ def disposition(attempted: JobResult, settings: Settings, rng: np.random.Generat
         longest_ms=settings.backoff_max_ms,
         rng=rng,
     )
+    return _handed_back(attempted, wait_ms)
+
+
+def _handed_back(attempted: JobResult, wait_ms: int) -> HandBack:
+    """Return how to hand a job back, to be tried at the latest when its patience is over."""
+    job = attempted.job
+    if attempted.patience_ms:
+        wait_ms = min(wait_ms, attempted.patience_ms)
     return HandBack(job.id, job.token, wait_ms, progressed=attempted.placed > 0)
 
 

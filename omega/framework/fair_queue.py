@@ -155,7 +155,8 @@ class FairQueue:
                 left = charge.demand - demand_left(job)
                 self._charges[job.token] = replace(charge, demand=left)
             never_fits = diagnosis is not None and diagnosis.reason.is_permanent
-            if result.ending is AttemptEnd.NO_ROOM and not never_fits:
+            waits = never_fits or result.patience_ms > 0
+            if result.ending is AttemptEnd.NO_ROOM and not waits:
                 self._passed_over.note(self._key_of(Lane.of(job.spec)), job)
                 if result.room is not None and self._room is not None:
                     # The next read compares with this: room that was taken since the last read and

@@ -23,6 +23,7 @@ from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import ACCEPTED, Verdict
 from omega.placement.diagnosis import Diagnosis, diagnose
+from omega.placement.patience import patience_left_ms, with_strict
 from omega.reports.wording import things
 
 STUCK_MAX = 2
@@ -63,6 +64,8 @@ class JobResult:
     """For NO_ROOM, the room as placement saw it last; None if that is not known."""
     looked_for_victims: bool = False
     """Whether, in a round, its diagnosis is that too little of what runs would make way."""
+    patience_ms: int = 0
+    """For NO_ROOM, for how much longer it waits for machines that it prefers."""
 
     @property
     def left(self) -> int:
@@ -92,6 +95,8 @@ class JobAttempt:
         self.at_once = False
         self.looks: str | None = None
         """Where victims were looked for in vain, as the end of a sentence; None: nowhere."""
+        self.patient: frozenset[int] = frozenset()
+        """The groups whose tasks the last try placed only on machines that they prefer."""
         self.ending: AttemptEnd | None = None
         self._room: OpenRoom | None = None
         self._limits = limits
@@ -195,7 +200,13 @@ class JobAttempt:
             diagnosis=self._diagnosis(view),
             at_once=self.at_once,
             room=self._room if self.ending is AttemptEnd.NO_ROOM else None,
+            patience_ms=self._patience_ms,
         )
+
+    @property
+    def _patience_ms(self) -> int:
+        waits = self.ending is AttemptEnd.NO_ROOM
+        return patience_left_ms(self.job, self.patient) if waits else 0
 
     def _diagnosis(self, view: View) -> Diagnosis | None:
         if self.ending is not AttemptEnd.NO_ROOM or not self._explains:
@@ -206,7 +217,7 @@ class JobAttempt:
                 f"the gang needs {self.job.lacking} tasks placed at once, and a commit takes"
                 f" {self._limits.claims_per_transaction_max}",
             )
-        found = diagnose(view, self.job)
+        found = diagnose(view, with_strict(self.job, self.patient))
         if found is None or found.reason.is_permanent or self.looks is None:
             return found
         return replace(found, detail=f"{found.detail}; {self.looks}")

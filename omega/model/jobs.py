@@ -46,6 +46,17 @@ class Constraint:
         return " ".join(filter(None, (self.attribute, self.operator.value, "|".join(self.values))))
 
 
+@dataclass(frozen=True)
+class Preference:
+    """A constraint that a task may do without, and how much it matters beside others."""
+
+    constraint: Constraint
+    weight: int = 1
+
+    def __post_init__(self) -> None:
+        assert 1 <= self.weight <= LIMITS.preference_weight_max
+
+
 @dataclass(frozen=True, kw_only=True)
 class TaskGroup:
     """Tasks of one shape."""
@@ -67,6 +78,10 @@ class TaskGroup:
     """Whether no two tasks of the group may run on one machine."""
     program: Program | None = None
     """What each task runs on a real machine; None: nothing, as on virtual nodes."""
+    preferences: tuple[Preference, ...] = ()
+    """Machines that meet preferences of the highest total weight are used first."""
+    patience_ms: int = 0
+    """How long after the job was submitted its tasks wait for machines that meet all of them."""
 
     def __post_init__(self) -> None:
         assert self.tasks >= 1
@@ -76,11 +91,14 @@ class TaskGroup:
         assert self.gpu_slices == GPU_SLICES or self.gpus <= 1
         assert self.duration_ms is None or self.duration_ms >= 0
         assert self.program is None or self.duration_ms is None, "a program's end ends its task"
+        assert 0 <= self.patience_ms <= LIMITS.duration_ms_max
+        assert self.preferences or not self.patience_ms, "there is nothing to wait for"
 
     @property
     def is_plain(self) -> bool:
         """Whether every machine with enough CPU, memory and disk takes a task of the group."""
-        return not (self.gpus or self.constraints or self.spread_over or self.different_machines)
+        asks_more = self.gpus or self.constraints or self.preferences
+        return not (asks_more or self.spread_over or self.different_machines)
 
     @cached_property
     def demand(self) -> Amounts:

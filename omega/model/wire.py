@@ -3,7 +3,8 @@
 Goal     One way to write a job down, so that every store and every process reads the same job.
 Promise  Lossless: `spec_from_wire(spec_to_wire(spec)) == spec`. Every key is always there, so that
          SQL may read one without asking whether it exists; but for `work`, `preemptible`,
-         `workers` and a group's `program`, which jobs of earlier versions lack.
+         `workers` and a group's `program`, which jobs of earlier versions lack, and for a group's
+         `preferences` and `patience_ms`, which only groups with preferences have.
 Source   docs/decisions/0004-the-job-queue.md.
 """
 
@@ -13,7 +14,7 @@ from typing import Any
 
 from omega.errors import BadInput
 from omega.model.elastic import Phase, Workers
-from omega.model.jobs import Constraint, JobSpec, Operator, StepWork, TaskGroup
+from omega.model.jobs import Constraint, JobSpec, Operator, Preference, StepWork, TaskGroup
 from omega.model.program_wire import program_from_wire, program_to_wire
 from omega.model.wire_values import many, text, truth, whole
 
@@ -67,7 +68,7 @@ def shape_from_wire(wire: Mapping[str, Any]) -> TaskGroup:
 
 
 def _group_to_wire(group: TaskGroup) -> dict[str, object]:
-    return {
+    wire: dict[str, object] = {
         "tasks": group.tasks,
         "cpu_milli": group.cpu_milli,
         "memory_mib": group.memory_mib,
@@ -75,18 +76,18 @@ def _group_to_wire(group: TaskGroup) -> dict[str, object]:
         "gpus": group.gpus,
         "gpu_slices": group.gpu_slices,
         "duration_ms": group.duration_ms,
-        "constraints": [
-            {
-                "attribute": constraint.attribute,
-                "operator": constraint.operator.value,
-                "values": list(constraint.values),
-            }
-            for constraint in group.constraints
-        ],
+        "constraints": [_constraint_to_wire(constraint) for constraint in group.constraints],
         "spread_over": group.spread_over,
         "different_machines": group.different_machines,
         "program": None if group.program is None else program_to_wire(group.program),
     }
+    if group.preferences:
+        wire["preferences"] = [
+            {**_constraint_to_wire(one.constraint), "weight": one.weight}
+            for one in group.preferences
+        ]
+        wire["patience_ms"] = group.patience_ms
+    return wire
 
 
 def _group_from_wire(wire: Mapping[str, Any]) -> TaskGroup:
@@ -102,6 +103,11 @@ def _group_from_wire(wire: Mapping[str, Any]) -> TaskGroup:
         spread_over=None if wire["spread_over"] is None else text(wire["spread_over"]),
         different_machines=truth(wire["different_machines"]),
         program=None if wire.get("program") is None else program_from_wire(wire["program"]),
+        preferences=tuple(
+            Preference(_constraint_from_wire(one), whole(one["weight"]))
+            for one in many(wire.get("preferences", []))
+        ),
+        patience_ms=whole(wire.get("patience_ms", 0)),
     )
 
 
@@ -131,6 +137,14 @@ def phase_from_wire(wire: Mapping[str, Any]) -> Phase:
         duration_ms=whole(wire["duration_ms"]),
         after=None if wire["after"] is None else text(wire["after"]),
     )
+
+
+def _constraint_to_wire(constraint: Constraint) -> dict[str, object]:
+    return {
+        "attribute": constraint.attribute,
+        "operator": constraint.operator.value,
+        "values": list(constraint.values),
+    }
 
 
 def _constraint_from_wire(wire: Mapping[str, Any]) -> Constraint:

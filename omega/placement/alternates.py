@@ -4,8 +4,9 @@ Goal     Let a commit place a task elsewhere at once that another scheduler has 
 Promise  An alternate is open, meets the group's constraints, and has room on the view for one more
          task when all claims of this and of earlier jobs are granted. The group claims nothing on
          it. If the group is spread, it is in the failure domain of the claim's own machine; if the
-         group wants different machines, no two claims name the same one. Claims stay as they are.
-         Groups with GPUs get none: which slots are free there depends on who else lands there.
+         group wants different machines, no two claims name the same one. Machines that the group
+         prefers are chosen first, as for its claims. Claims stay as they are. Groups with GPUs get
+         none: which slots are free there depends on who else lands there.
 Source   docs/decisions/0015-evictions-alternates-machines.md, 0040-alternates.md.
 """
 
@@ -19,9 +20,9 @@ from omega.cell.view import View
 from omega.model.arrays import Ids, Index, Mask, distinct
 from omega.model.claims import Alternates, Claims
 from omega.model.jobs import LeasedJob
-from omega.placement.feasibility import Room, room, room_on
+from omega.placement.feasibility import Choose, Room, room, room_on
 from omega.placement.first_fit import first_fit
-from omega.placement.groups import Choose
+from omega.placement.preferences import choose_preferred
 
 ALTERNATES_MAX: Final = 8
 """Most alternates of a claim that a setting may ask for: each is a machine that a commit locks."""
@@ -57,10 +58,13 @@ def with_random_alternates(
 ) -> Claims:
     """Return the claims with up to `number` alternates each, on random machines that have room.
 
-    While most machines have room, only machines that are drawn are checked.
+    While most machines have room, only machines that are drawn are checked; for a group with
+    preferences all are.
     """
 
     def drawn_room(view: View, job: LeasedJob, group: int, claimed: Ids, wanted: int) -> Room:
+        if job.spec.groups[group].preferences:
+            return _all_room(view, job, group, claimed, wanted)
         size = min(len(view), DRAWN * wanted + DRAWN_BESIDES)
         at = distinct(rng.integers(len(view), size=size))
         drawn = _without(Room(view, job, group, at, room_on(view, job, group, at)), claimed)
@@ -124,8 +128,9 @@ class _Search:
         for _ in range(self.number):
             if not len(left.at):
                 break
-            enough = left.total > claims
-            given = self._choose(left, claims, self._rng) if enough else left.tasks
+            given = left.tasks
+            if left.total > claims:
+                given = choose_preferred(left, claims, self._choose, self._rng)
             found.append(np.repeat(left.at, given))
             left = _part(left, given == 0)
         return np.concatenate(found)

@@ -7,6 +7,7 @@ Promise  A machine is in a group's room if and only if it is open, meets every c
 Source   Constraints after Sharma et al. (SoCC 2011); filters before scores, as in Kubernetes.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -41,6 +42,11 @@ class Room:
     def total(self) -> int:
         """How many tasks all machines take together."""
         return int(self.tasks.sum())
+
+
+Choose = Callable[[Room, int, np.random.Generator], Counts]
+"""Returns how many tasks each machine of the room gets, (machines,). The number wanted is at least
+one and less than the room's total; the result must sum to it."""
 
 
 def room(view: View, job: LeasedJob, group: int) -> Room:

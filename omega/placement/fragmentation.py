@@ -26,6 +26,7 @@ from omega.model.resources import DEVICES, DEVICES_MAX, GPU_SLICES
 from omega.placement.devices import free_devices
 from omega.placement.feasibility import Room, room
 from omega.placement.groups import claims_for, waiting_groups
+from omega.placement.preferences import most_preferred
 from omega.placement.scarcity import Eligibility, cheap_part, eligibility
 from omega.placement.scores import best_first, most_allocated
 
@@ -214,14 +215,15 @@ def place_alone(
 ) -> Claims:
     """Return a claim for a job's only unplaced task, which asks for GPUs; no claims without room.
 
-    Only the cheapest machines are looked at, by what the typical tasks ask for if some have other
-    constraints than others, or else by what the jobs of late did. Candidates are slots whose loss
+    Of the machines that its group prefers most, only the cheapest are looked at, by what the
+    typical tasks ask for if some have other constraints than others, or else by what the jobs of
+    late did. Candidates are slots whose loss
     exceeds the least by at most `nearly` slices. Of the `among` fullest machines that have one, one
     is chosen at random; on it the task gets the fullest candidates.
     """
     (group,) = waiting_groups(job)
     demand = typical.wanted if typical.wanted.tells_apart else view.signals.demand
-    its_room = cheap_part(room(view, job, group), 1, demand)
+    its_room = cheap_part(most_preferred(room(view, job, group)), 1, demand)
     if not its_room.total:
         return Claims.none()
     loss = lost(its_room, typical)

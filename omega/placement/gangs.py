@@ -10,8 +10,7 @@ Source   Consolidated placement in Gandiva and Gavel; best fit for the remainder
 import numpy as np
 
 from omega.model.arrays import Counts, Mask
-from omega.placement.feasibility import Room
-from omega.placement.groups import Choose
+from omega.placement.feasibility import Choose, Room
 
 
 def on_fewest_machines(room: Room, wanted: int, rng: np.random.Generator) -> Counts:

@@ -18,12 +18,9 @@ from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.placement.best_fit import best_fit
 from omega.placement.devices import choose_slots, free_devices
-from omega.placement.feasibility import Room, room
-from omega.placement.first_fit import draw
-
-Choose = Callable[[Room, int, np.random.Generator], Counts]
-"""Returns how many tasks each machine of the room gets, (machines,). The number wanted is at least
-one and less than the room's total; the result must sum to it."""
+from omega.placement.feasibility import Choose, Room, room
+from omega.placement.first_fit import draw, first_fit
+from omega.placement.preferences import choose_preferred
 
 MARK: Final = "is_random_first_fit"
 """The attribute by which `random_first_fit` marks a function."""
@@ -39,14 +36,7 @@ def place_groups(view: View, job: LeasedJob, choose: Choose, rng: np.random.Gene
     """
 
     def place(group: int) -> Claims:
-        its_room = room(view, job, group)
-        wanted = len(job.unplaced_in(group))
-        if its_room.total <= wanted:
-            return claims_for(its_room, its_room.tasks, rng)
-        given = choose(its_room, wanted, rng)
-        assert given.sum() == wanted, "all that are wanted, for there is room"
-        assert (given <= its_room.tasks).all(), "no more than the machine takes"
-        return claims_for(its_room, given, rng)
+        return chosen_claims(view, job, group, choose, rng)
 
     return place_each(view, job, place, rng)
 
@@ -72,10 +62,29 @@ def draw_groups(view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
     """Return claims as `place_groups` with `first_fit`, checking only drawn machines if it can."""
 
     def place(group: int) -> Claims:
+        if job.spec.groups[group].preferences:
+            return chosen_claims(view, job, group, first_fit, rng)
         at, given = draw(view, job, group, len(job.unplaced_in(group)), rng)
         return claims_for(Room(view, job, group, at, given), given, rng)
 
     return place_each(view, job, place, rng)
+
+
+def chosen_claims(
+    view: View, job: LeasedJob, group: int, choose: Choose, rng: np.random.Generator
+) -> Claims:
+    """Return claims for all tasks of a group that find room, on machines that `choose` chooses.
+
+    It chooses among the machines that the group prefers most, then among the next ones.
+    """
+    its_room = room(view, job, group)
+    wanted = len(job.unplaced_in(group))
+    if its_room.total <= wanted:
+        return claims_for(its_room, its_room.tasks, rng)
+    given = choose_preferred(its_room, wanted, choose, rng)
+    assert given.sum() == wanted, "all that are wanted, for there is room"
+    assert (given <= its_room.tasks).all(), "no more than the machine takes"
+    return claims_for(its_room, given, rng)
 
 
 def place_each(

@@ -23,9 +23,9 @@ from omega.model.arrays import Counts, Index, Mask, Score, holds
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob, TaskGroup
 from omega.model.resources import DEVICES
-from omega.placement.feasibility import Room, meets, room
+from omega.placement.feasibility import Choose, Room, meets, room
 from omega.placement.first_fit import draw_from, first_fit
-from omega.placement.groups import Choose, claims_for, place_each
+from omega.placement.groups import chosen_claims, claims_for, place_each
 from omega.placement.scores import ScoreFunction
 
 NEARLY: Final = 0.1
@@ -195,6 +195,8 @@ def draw_cheap_groups(view: View, job: LeasedJob, rng: np.random.Generator) -> C
 
     def place(group: int) -> Claims:
         wanted = len(job.unplaced_in(group))
+        if job.spec.groups[group].preferences:
+            return chosen_claims(view, job, group, _FIRST_FIT, rng)
         pool = _cheapest(view, job.spec.groups[group])
         drawn = draw_from(pool, view, job, group, wanted, rng)
         if drawn is not None:

@@ -235,7 +235,8 @@ def _arrivals(
             left_out["jobs that a user holds"] += 1
         else:
             at_s = max(0, job.submitted_ms - cell.begin_ms) / MS_PER_S
-            arriving.append((at_s, job.id, _waiting(job, tasks, lifetimes)))
+            waited_ms = max(0, cell.begin_ms - job.submitted_ms)
+            arriving.append((at_s, job.id, _waiting(job, tasks, lifetimes, waited_ms)))
     for at_s, _, spec in sorted(arriving, key=lambda one: one[:2]):
         yield Arrival(at_s, spec)
 
@@ -279,13 +280,21 @@ class _Lifetimes:
         return _lived(total_ms * self._speedup / tasks) if tasks else specified
 
 
-def _waiting(job: SavedJob, tasks: Sequence[int], lifetimes: _Lifetimes) -> JobSpec:
-    """Return the job as it is submitted: only these tasks, with their durations."""
+def _waiting(job: SavedJob, tasks: Sequence[int], lifetimes: _Lifetimes, waited_ms: int) -> JobSpec:
+    """Return the job as it is submitted: only these tasks, with their durations.
+
+    It is as patient as it still was when the saved time began.
+    """
     spec = job.spec
     processes_phases = spec.workers is not None and spec.workers.phases
     counts = Counter(_group_of(spec, task) for task in tasks)
     groups = tuple(
-        _lasting(spec.groups[group], count, None if processes_phases else lifetimes.of(job, group))
+        replace(
+            _lasting(
+                spec.groups[group], count, None if processes_phases else lifetimes.of(job, group)
+            ),
+            patience_ms=max(0, spec.groups[group].patience_ms - waited_ms),
+        )
         for group, count in sorted(counts.items())
     )
     minimum = max(0, spec.minimum - (spec.tasks - len(tasks)))

@@ -97,6 +97,9 @@ class Queue:
         job.waited_s += waited_s
         if job.first_wait_s is None:
             job.first_wait_s = waited_s
+        if any(group.patience_ms for group in job.lease.spec.groups):
+            age_ms = round((self._engine.now_s - job.submitted_s) * MS_PER_S)
+            return (replace(job.lease, age_ms=age_ms),)
         return (job.lease,)
 
     def place(self, claims: Claims, machine: Ids, granted: Mask) -> None:

@@ -46,6 +46,8 @@ class WaitingJob:
     running: int
     waits_ms: int
     """For how much longer it may not be leased, by the store's clock; 0 if it may be."""
+    age_ms: int
+    """Time since it was submitted, by the store's clock."""
 
 
 @dataclass(frozen=True)

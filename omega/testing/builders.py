@@ -24,6 +24,7 @@ from omega.model.jobs import (
     Constraint,
     JobSpec,
     LeasedJob,
+    Preference,
     StepWork,
     TaskGroup,
 )
@@ -83,6 +84,8 @@ class GroupFields(TypedDict, total=False):
     spread_over: str | None
     different_machines: bool
     program: Program | None
+    preferences: tuple[Preference, ...]
+    patience_ms: int
 
 
 def a_cell(

@@ -6,12 +6,13 @@ Source   docs/decisions/0043-elastic-jobs.md.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from omega.lifecycle.states import ParkReason, State
 from omega.model.arrays import integers
-from omega.model.jobs import LeasedJob
+from omega.model.jobs import Constraint, LeasedJob, Operator, Preference
 from omega.model.machines import MachineState
 from omega.model.outcomes import Verdict
 from omega.model.quotas import Budget, Quota, QuotaScope
@@ -70,6 +71,16 @@ class LostHelperContract(Contract):
         assert other.id == status_of(store, helpers).evicted_by
         assert (State.RUNNING, 2, 0) == counts(store, parent)
         assert [] == lease_all(store)
+
+    def test_helpers_wait_for_nothing_that_their_parent_prefers(self, store: Store) -> None:
+        preferred = Preference(Constraint("zone", Operator.EXISTS))
+        spec = an_elastic_spec()
+        group = replace(spec.groups[0], preferences=(preferred,), patience_ms=60_000)
+        parent, _ = an_elastic_job(store, replace(spec, groups=(group,)))
+
+        (of_helpers,) = some_helpers(store, parent, 2).spec.groups
+
+        assert ((preferred,), 0) == (of_helpers.preferences, of_helpers.patience_ms)
 
     def test_with_the_last_one_the_job_of_helpers_is_over(self, store: Store) -> None:
         parent, helpers, machine = all_helping(store)

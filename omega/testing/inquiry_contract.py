@@ -61,6 +61,7 @@ class WaitingJobContract(Contract):
 
         assert told is not None
         assert 0 < told.waits_ms <= LONG_MS
+        assert 0 <= told.age_ms < LONG_MS
 
     def test_a_job_that_has_ended_or_never_was_is_not_told(self, store: Store) -> None:
         (job,) = store.submit([a_spec()])

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from omega.lifecycle.states import FINAL, ParkReason, State
-from omega.model.jobs import Constraint, Operator
+from omega.model.jobs import Constraint, Operator, Preference
 from omega.model.outcomes import Verdict
 from omega.model.resources import Kind
 from omega.store.leases import Parking
@@ -62,13 +62,14 @@ class SubmissionContract(Contract):
                 a_group(2, memory_mib=512, constraints=(in_the_east, with_a_gpu)),
                 a_group(3, cpu_milli=0, gpus=1, gpu_slices=500, spread_over="rack"),
                 a_group(1, gpus=2, disk_mib=9, duration_ms=7, different_machines=True),
+                a_group(1, preferences=(Preference(in_the_east, 5),), patience_ms=1_000),
             ],
         )
 
         job = a_leased_job(store, spec)
 
         assert spec == job.spec
-        assert [0, 1, 2, 3, 4, 5] == job.unplaced.tolist()
+        assert [0, 1, 2, 3, 4, 5, 6] == job.unplaced.tolist()
         assert (0, 0, 2) == (job.placed, job.fruitless, job.lacking)
         assert 0 == len(job.placed_task) == len(job.placed_machine)
 

@@ -7,21 +7,21 @@ Source   docs/guide/jobs.md shows specs. A file holds one job, a list of jobs, o
 """
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from omega.errors import BadInput, did_you_mean
 from omega.limits import INT4_MAX, LIMITS
 from omega.model.elastic import Phase, Workers, problem_with_phases
-from omega.model.jobs import Constraint, JobSpec, Operator, StepWork, TaskGroup
+from omega.model.jobs import JobSpec, Preference, StepWork, TaskGroup
 from omega.model.programs import Program
 from omega.model.resources import GPU_SLICES
 from omega.model.wire import spec_to_wire
+from omega.workload.constraint_spec import ConstraintSpec, PreferenceSpec, constraint_of
 from omega.workload.program_spec import PROGRAM_PARTS, ProgramFields, Reject, program_of
 from omega.workload.quantities import (
     cpu_milli,
@@ -34,8 +34,6 @@ from omega.workload.quantities import (
 from omega.workload.spec_parts import Name, Part, at_most
 from omega.workload.yaml_lines import Document, Steps, documents
 
-_CONSTRAINT = re.compile(r"(\S+)\s+(in|not in|not_in|exists|missing)(?:\s+(.*))?", re.DOTALL)
-_CONSTRAINT_EXAMPLE = "write for example 'zone in a|b', 'zone not in c' or 'ssd exists'"
 _JSON = json.JSONEncoder(ensure_ascii=False, check_circular=False)
 
 
@@ -45,42 +43,6 @@ def _minimum(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError(f"{shown(value)} is not a number of tasks; write one, or all")
     return value
-
-
-class ConstraintSpec(Part):
-    """A condition on an attribute of the machine."""
-
-    attribute: Name
-    operator: Literal["in", "not_in", "exists", "missing"]
-    values: Annotated[list[Name], at_most(LIMITS.values_per_constraint_max)] = Field(
-        default_factory=list
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        match = _CONSTRAINT.fullmatch(value.strip())
-        if match is None:
-            raise ValueError(f"{shown(value)} is not a constraint; {_CONSTRAINT_EXAMPLE}")
-        limit = LIMITS.values_per_constraint_max
-        if match[3] and match[3].count("|") >= limit:
-            raise ValueError(f"it must hold no more than {limit} values")
-        values = [part.strip() for part in match[3].split("|")] if match[3] else []
-        return {
-            "attribute": match[1],
-            "operator": match[2].replace(" ", "_"),
-            "values": values,
-        }
-
-    @model_validator(mode="after")
-    def _values_where_compared(self) -> "ConstraintSpec":
-        if bool(self.values) != (self.operator in ("in", "not_in")):
-            raise ValueError(
-                f"in and not_in take values, exists and missing none; {_CONSTRAINT_EXAMPLE}"
-            )
-        return self
 
 
 class ShapeFields(Part):
@@ -97,6 +59,10 @@ class ShapeFields(Part):
     )
     spread_over: Name | None = None
     different_machines: bool = False
+    prefer: Annotated[list[PreferenceSpec], at_most(LIMITS.constraints_per_group_max)] = Field(
+        default_factory=list
+    )
+    patience: Annotated[int | None, BeforeValidator(duration_ms)] = 0
 
 
 class GroupSpec(ProgramFields, ShapeFields):
@@ -149,6 +115,7 @@ PARTS: Mapping[str, type[Part]] = {
     "": JobFields,
     "groups": GroupSpec,
     "constraints": ConstraintSpec,
+    "prefer": PreferenceSpec,
     "work": StepWorkSpec,
     "workers": WorkersSpec,
     "phases": PhaseSpec,
@@ -263,6 +230,8 @@ def job_of(
     for at, group in enumerate(job.groups):
         if not (group.cpu or group.memory or group.disk or group.gpus[0]):
             raise reject(("groups", at), "its tasks ask for nothing; say how much cpu or memory")
+        if group.patience and not group.prefer:
+            raise reject(("groups", at, "patience"), "it prefers nothing to wait for; say `prefer`")
         if job.work is not None and group.duration is not None:
             raise reject(
                 ("groups", at, "duration"), "a job in steps ends after the last one; leave this out"
@@ -343,13 +312,12 @@ def _group(group: GroupSpec, tasks: int, program: Program | None) -> TaskGroup:
         gpus=group.gpus[0],
         gpu_slices=group.gpus[1],
         duration_ms=group.duration,
-        constraints=tuple(
-            Constraint(one.attribute, Operator(one.operator), tuple(dict.fromkeys(one.values)))
-            for one in group.constraints
-        ),
+        constraints=tuple(map(constraint_of, group.constraints)),
         spread_over=group.spread_over,
         different_machines=group.different_machines,
         program=program,
+        preferences=tuple(Preference(constraint_of(one), one.weight) for one in group.prefer),
+        patience_ms=group.patience or 0,
     )
 
 

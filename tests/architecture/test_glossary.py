@@ -82,7 +82,7 @@ def test_no_name_has_a_word_that_the_glossary_replaces(old: frozenset[str]) -> N
         ("omega/framework/loop.py", "class OldStanding: pass"),
         ("omega/cli/demo.py", "row = {'seats': 3}"),
         ("omega/cli/demo.py", f"typer.Option('--{'CREW'.lower()}')"),
-        ("omega/store/postgres/functions/a.sql", "SELECT patience FROM job"),
+        ("omega/store/postgres/functions/a.sql", "SELECT senses FROM job"),
         ("omega/framework/aftermath.py", ""),
     ],
 )
@@ -95,7 +95,7 @@ def test_an_old_word_is_found(path: str, text: str, old: frozenset[str]) -> None
     [
         ("omega/framework/loop.py", "# by chance\nrng = 1\n'''A standing order.'''"),
         ("tests/unit/test_a.py", "def test_ties_are_broken_by_chance(): pass"),
-        ("omega/store/postgres/functions/a.sql", "SELECT 1 -- patience"),
+        ("omega/store/postgres/functions/a.sql", "SELECT 1 -- senses"),
     ],
 )
 def test_sentences_may_have_any_words(path: str, text: str, old: frozenset[str]) -> None:

@@ -21,6 +21,10 @@ def job_with_constraint(**changed: object) -> Wire:
     return a_job(a_group(constraints=[a_constraint(**changed)]))
 
 
+def job_with_preference(**changed: object) -> Wire:
+    return a_job(a_group(preferences=[{**a_constraint(), "weight": 1, **changed}]))
+
+
 UNKNOWN_KEYS: dict[str, Wire] = {
     "job": a_job(priority=1),
     "job, empty": a_job(**{"": None}),
@@ -28,6 +32,7 @@ UNKNOWN_KEYS: dict[str, Wire] = {
     "group": a_job(a_group(ports=[80])),
     "a later group": a_job(a_group(), a_group(cpu=1)),
     "constraint": job_with_constraint(weight=1),
+    "preference": job_with_preference(required=True),
     "work": a_job(work={"kind": "a", "steps": 1, "lr": 0.1}),
     "program": a_job(a_group(program=a_program(volumes=[]))),
     "restart": a_job(a_group(program=a_program(restart={**RESTART, "mode": "fail"}))),
@@ -110,6 +115,35 @@ def test_a_constraint_has_a_thousand_values_at_most(submitter: Session) -> None:
     assert not refusal(submitter, job_with_constraint(values=values[1:]))
 
 
+def test_preferences_out_of_range_are_refused(database: Database, submitter: Session) -> None:
+    one = {**a_constraint(), "weight": 1}
+    not_preferences: tuple[object, ...] = ([], {}, "x", None, 7)
+    wrong = {
+        **{
+            f"weight {it}": a_group(preferences=[{**one, "weight": it}])
+            for it in (0, 101, "1", 1.5)
+        },
+        "no weight": a_group(preferences=[a_constraint()]),
+        "no constraint": a_group(preferences=[{"weight": 1}]),
+        "a text": a_group(preferences=["zone in a"]),
+        "no list": a_group(preferences=one),
+        "null": a_group(preferences=None),
+        "too many": a_group(preferences=[one] * 33),
+        **{
+            f"patience {it}": a_group(preferences=[one], patience_ms=it) for it in (-1, None, 2**62)
+        },
+        "patience for nothing": a_group(patience_ms=1),
+        **{
+            f"patience for {it!r}": a_group(preferences=it, patience_ms=1) for it in not_preferences
+        },
+    }
+    answers = {what: refusal(submitter, a_job(group)) for what, group in wrong.items()}
+
+    assert dict.fromkeys(wrong, INVALID) == answers
+    assert 0 == job_count(database)
+    assert not refusal(submitter, a_job(a_group(preferences=[one] * 32, patience_ms=1)))
+
+
 def test_numbers_that_are_no_integers_in_range_are_refused(
     database: Database, submitter: Session
 ) -> None:
@@ -147,6 +181,7 @@ def test_an_accepted_job_is_stored_unchanged(
     wire = a_job(
         a_group(tasks=2, constraints=[a_constraint(), a_constraint(operator="exists", values=[])]),
         a_group(gpus=2, spread_over="rack", different_machines=True),
+        a_group(preferences=[{**a_constraint(), "weight": 100}], patience_ms=1),
         a_group(program=a_program(env={"A": "\x01 \u202e\U0001f600"}, image="i")),
         minimum=3,
         work={"kind": "a", "steps": 7},

@@ -227,7 +227,7 @@ def test_every_job_that_is_shown_can_be_submitted() -> None:
     shown = [*blocks(README, "yaml"), *blocks(JOBS, "yaml")]
     specs = [spec for block in shown for spec in parse_specs(block.text, block.path)]
 
-    assert ["hello", "train", "web", "resnet", "report", "site", "index"] == [
+    assert ["hello", "train", "web", "resnet", "thumbnails", "report", "site", "index"] == [
         spec.name for spec in specs
     ]
     assert {"batch", "elastic", "ml-gpu", "service"} == {spec.scheduler for spec in specs}

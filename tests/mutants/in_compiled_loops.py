@@ -132,8 +132,8 @@ MUTANTS = (
         "constraints-are-plain",
         "omega/model/jobs.py",
         "TaskGroup.is_plain",
-        "self.gpus or self.constraints or self.spread_over or self.different_machines",
-        "self.gpus or self.spread_over or self.different_machines",
+        "asks_more = self.gpus «or self.constraints» or",
+        "",
         "Tasks run on machines that do not meet their constraints.",
     ),
     mutant(

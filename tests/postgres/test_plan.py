@@ -114,6 +114,31 @@ def test_the_rest_of_a_job_says_why_and_a_running_job_of_its_name_stands_beside(
     assert {1: "machine-1"} == dict(plan_of(store, BatchScheduler(), a_spec(1), 0).ends)
 
 
+def test_a_patient_job_is_planned_as_if_it_were_submitted_now(
+    store: PostgresStore, omega: Omega, tmp_path: Path
+) -> None:
+    """The machine that it prefers is full, and the other one is empty."""
+    preferred, _ = store.add_machines(a_cell(2, attributes={"zone": ["a", "b"]})).tolist()
+    a_running_job(store, a_spec(), [preferred], cpu_milli=4_000)
+    patient, hasty = tmp_path / "patient.yaml", tmp_path / "hasty.yaml"
+    for spec, patience in ((patient, "10m"), (hasty, "0")):
+        group = f"{{cpu: 1, prefer: [zone in a], patience: {patience}}}"
+        spec.write_text(f"{{name: a, scheduler: batch, groups: [{group}]}}")
+
+    planned = {spec: document(omega("plan", spec, "--json", "-")) for spec in (patient, hasty)}
+    asked = {
+        spec: document(omega("why", "--spec", spec, "--json", "-"))["summary"]
+        for spec in (patient, hasty)
+    }
+
+    assert [None, "machine-2"] == [it["rows"][0]["machine"] for it in planned.values()]
+    assert "patient" == planned[patient]["summary"]["rest"]["reason"]
+    assert planned[hasty]["summary"]["rest"] is None
+    assert ["patient", "would_fit"] == [it["reason"] for it in asked.values()]
+    assert "zone in a" in asked[patient]["evidence"]
+    assert "for another 10 min" in asked[patient]["evidence"]
+
+
 def test_more_than_a_quota_has_left_is_not_planned(store: PostgresStore) -> None:
     add_a_cell(store, 1)
     store.set_quota(Quota(QuotaScope.SCHEDULER, "batch", {Budget.CPU_MILLI: 2_000}))

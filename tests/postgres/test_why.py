@@ -1,4 +1,4 @@
-"""Ten ways to be held up, on Postgres under schedulers as processes run them.
+"""Eleven ways to be held up, on Postgres under schedulers as processes run them.
 
 Each is planted, `omega why` names it, and what it says to do is done, as it is written. Then the
 job is placed.
@@ -6,12 +6,13 @@ job is placed.
 
 from dataclasses import replace
 
+import psycopg
 import pytest
 
 from omega.lifecycle.states import State
 from omega.model.arrays import integers
 from omega.model.claims import ConflictRule
-from omega.model.jobs import Constraint, Operator
+from omega.model.jobs import Constraint, Operator, Preference
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.model.resources import machine_capacity
@@ -19,7 +20,7 @@ from omega.reports.why.reasons import Reason
 from omega.store.leases import HandBack
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_spec, a_transaction, claims_of_job, some_claims
-from omega.testing.steps import a_leased_job, a_running_job, add_a_cell, claim
+from omega.testing.steps import a_leased_job, a_running_job, add_a_cell, claim, places
 from schedulers.batch import BatchScheduler
 from schedulers.service import ServiceScheduler
 from tests.fixtures.at_work import wait_until
@@ -27,6 +28,7 @@ from tests.fixtures.command_line import Omega
 from tests.fixtures.held_up import said, state_of, typed, why, work_until, working
 
 GIB = 1_024
+GROWN_OLD = "UPDATE omega.job SET submitted_at = submitted_at - interval '10 min' WHERE id = %s"
 
 
 @pytest.fixture(autouse=True)
@@ -242,3 +244,23 @@ def test_what_is_in_the_way_is_not_preemptible(
         assert report.evictions.is_complete
         assert 0 == omega(*typed(report, "omega cancel")).code
         work_until(service, store, job, State.RUNNING)
+
+
+def test_it_is_patient_and_runs_elsewhere_once_its_patience_is_over(
+    database_url: str, store: PostgresStore
+) -> None:
+    preferred, other = store.add_machines(a_cell(2, attributes={"zone": ["a", "b"]})).tolist()
+    a_running_job(store, a_spec(), [preferred], cpu_milli=4_000)
+    in_a = Preference(Constraint("zone", Operator.IN, ("a",)))
+    with working(database_url, BatchScheduler()) as batch:
+        (job,) = store.submit([a_spec(preferences=(in_a,), patience_ms=600_000)])
+        wait_until(lambda: (batch.step(), store.job(job))[1].fruitless >= 2, "two tries")  # type: ignore[union-attr]
+
+        report = why(store, job)
+
+        assert Reason.PATIENT is report.finding.reason
+        assert (State.PENDING, set()) == (state_of(store, job), set(report.placements))
+        with psycopg.connect(database_url) as connection:
+            connection.execute(GROWN_OLD, [job])
+        work_until(batch, store, job, State.RUNNING)
+    assert other == places(store)[job, 0]

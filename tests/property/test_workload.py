@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from omega.errors import BadInput
 from omega.limits import LIMITS
 from omega.model.elastic import Phase, Workers, problem_with_phases
-from omega.model.jobs import Constraint, JobSpec, Operator, StepWork, TaskGroup
+from omega.model.jobs import Constraint, JobSpec, Operator, Preference, StepWork, TaskGroup
 from omega.model.resources import DEVICES_MAX, GPU_SLICES
 from omega.model.wire import spec_from_wire, spec_to_wire
 from omega.workload.quantities import cpu_milli, disk_mib, duration_ms, gpus_and_slices, memory_mib
@@ -43,6 +43,9 @@ WORKS = st.builds(StepWork, NAMES, st.integers(1, LIMITS.steps_max))
 def groups(draw: st.DrawFn, *, end: bool, programs: bool = True) -> TaskGroup:
     gpus = draw(st.integers(0, DEVICES_MAX))
     lasts_ms = draw(st.none() | st.integers(0, 2**50)) if end else None
+    preferences = tuple(
+        draw(st.lists(st.builds(Preference, CONSTRAINTS, st.integers(1, 100)), max_size=2))
+    )
     return TaskGroup(
         tasks=draw(st.integers(1, 1_000)),
         cpu_milli=draw(AMOUNT),
@@ -54,6 +57,8 @@ def groups(draw: st.DrawFn, *, end: bool, programs: bool = True) -> TaskGroup:
         constraints=tuple(draw(st.lists(CONSTRAINTS, max_size=3))),
         spread_over=draw(st.none() | NAMES),
         different_machines=draw(st.booleans()),
+        preferences=preferences,
+        patience_ms=draw(st.integers(0, 2**40)) if preferences else 0,
         program=draw(st.none() | PROGRAMS) if programs and lasts_ms is None else None,
     )
 

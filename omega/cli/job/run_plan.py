@@ -60,6 +60,14 @@ class RunPlan:
         list[str] | None,
         typer.Option(metavar="TEXT", help="As in 'zone in a|b'; can be said again."),
     ] = None
+    prefer: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="As --constraint, but preferred and not required."),
+    ] = None
+    patience: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="How long after its submission it waits for that."),
+    ] = None
 
     def spec(self, words: Sequence[str]) -> JobSpec:
         """Return the job that runs these words. Raises BadInput that names the option."""
@@ -74,6 +82,8 @@ class RunPlan:
             "working_dir": self.working_dir,
             "timeout": self.timeout,
             "constraints": self.constraint or None,
+            "prefer": self.prefer or None,
+            "patience": self.patience,
         }
         job = {
             "name": self.name or PurePosixPath(words[0]).name or "run",

@@ -15,9 +15,10 @@ from shlex import quote
 from omega.cell.view import View
 from omega.lifecycle.states import FINAL, ParkReason, State
 from omega.model.jobs import LeasedJob
-from omega.placement.diagnosis import alone, diagnose, emptied
+from omega.placement.diagnosis import alone, diagnose, emptied, has_room, told
 from omega.placement.feasibility import room
 from omega.placement.groups import waiting_groups
+from omega.placement.patience import patience_left_ms, patient_groups, with_strict
 from omega.reports.why.evictions import Evictions
 from omega.reports.why.findings import Finding
 from omega.reports.why.full import why_full
@@ -69,6 +70,7 @@ def find_reason(about: Situation) -> Finding:
         _no_scheduler,
         _over_quota,
         _full,
+        _prefers,
         _refused,
         _waits,
     )
@@ -116,10 +118,10 @@ def _never(about: Situation) -> Finding | None:
             step = "Lower its minimum or the size of its tasks, or load machines: omega cell load"
     proven = found.reason is not ParkReason.GANG_TOO_LARGE or _is_too_large(about)
     unless = "" if proven else "; that is as schedulers pack it, and was not proven"
-    told = f"{found.detail[:1].upper()}{found.detail[1:]}{unless}"
+    sentence = f"{found.detail[:1].upper()}{found.detail[1:]}{unless}"
     return Finding(
         Reason(found.reason.value),
-        told if told.endswith("?") else f"{told}.",
+        sentence if sentence.endswith("?") else f"{sentence}.",
         f"{step}. To submit another spec, end this one: {again}."
         if about.status is not None
         else f"{step}.",
@@ -151,26 +153,54 @@ def _over_quota(about: Situation) -> Finding | None:
     if not short:
         return None
     first = [need for need in short if need.use is short[0].use]
-    told = "; ".join(f"{need}: {need.figures}" for need in short)
+    needed = "; ".join(f"{need}: {need.figures}" for need in short)
     if not short[0].use.counted:
         return Finding(
             Reason.OVER_QUOTA,
             f"The use of {short[0]} has not been counted, so that it grants nothing.",
             f"{raised(first)}",
         )
-    return Finding(Reason.OVER_QUOTA, f"{told}.", f"Wait until jobs end, or: {raised(first)}")
+    return Finding(Reason.OVER_QUOTA, f"{needed}.", f"Wait until jobs end, or: {raised(first)}")
 
 
 def _full(about: Situation) -> Finding | None:
     if about.evictions is None:
         return None
+    view, job = about.view, about.job
+    patient = patient_groups(view, job)
+    all_are = job.lacking > 1 or len(patient) == len(waiting_groups(job))
     return why_full(
-        about.view,
-        about.job,
+        view,
+        job,
         about.evictions,
         about.notices,
         about.after_notices,
-        group_that_waits(about.view, about.job),
+        group_that_waits(view, job),
+        patience_ms=patience_left_ms(job, patient) if all_are else 0,
+    )
+
+
+def _prefers(about: Situation) -> Finding | None:
+    """Return that a job waits for machines that it prefers, although others have room."""
+    # Rounds wait for nothing, and a job that is parked does not wait for its patience to end.
+    if about.state is not State.PENDING or about.round_due_s is not None:
+        return None
+    patient = patient_groups(about.view, about.job)
+    if not patient or has_room(about.view, with_strict(about.job, patient)):
+        return None
+    wanted = dict.fromkeys(
+        told(preference.constraint)
+        for group in sorted(patient)
+        for preference in about.job.spec.groups[group].preferences
+    )
+    left = duration(patience_left_ms(about.job, patient) / 1_000)
+    anew = "it" if about.status is None else "it anew"
+    return Finding(
+        Reason.PATIENT,
+        f"There is room, but not where it prefers to run ({', '.join(wanted)}); it waits for that"
+        f" for another {left}.",
+        f"Wait: then it runs wherever there is room. To have it run at once, submit {anew} with"
+        " less patience.",
     )
 
 
@@ -290,11 +320,11 @@ def _behind(about: Situation) -> Finding:
         f"{at_least(line.higher, 'job')} of higher precedence" if line.higher else "",
         f"{at_least(line.older, 'older job')} of the same" if line.older else "",
     ]
-    told = " and ".join(part for part in parts if part)
+    first = " and ".join(part for part in parts if part)
     if waits := _wait_for_round(about):
-        return Finding(Reason.BEHIND_OTHERS, f"There is room, but {told} come first.", waits)
+        return Finding(Reason.BEHIND_OTHERS, f"There is room, but {first} come first.", waits)
     step = f"Start another replica: omega scheduler run {kind} --replica another"
     if line.higher and line.first:
         above = line.first[0].precedence + 1
         step = f"{step}; or submit it anew with precedence: {above}"
-    return Finding(Reason.BEHIND_OTHERS, f"There is room, but {told} come first.", f"{step}.")
+    return Finding(Reason.BEHIND_OTHERS, f"There is room, but {first} come first.", f"{step}.")

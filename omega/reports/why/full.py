@@ -39,14 +39,24 @@ def why_full(
     notices: Sequence[Notice],
     after_notices: View | None,
     group: int,
+    *,
+    patience_ms: int = 0,
 ) -> Finding:
-    """Return why there is no room now for a job that would fit the empty cell."""
+    """Return why there is no room now for a job that would fit the empty cell.
+
+    `patience_ms`: for how much longer it waits for machines that it prefers, and evicts nobody.
+    """
     if evictions.preempts and evictions.makes_room:
         gangs = f"; of gangs all tasks go: {_jobs(evictions.gangs)}" if evictions.gangs else ""
         return Finding(
             Reason.TO_EVICT,
             f"What yields to precedence {job.spec.precedence} would make room{gangs}.",
-            "Wait: its scheduler evicts for it at its next attempt.",
+            "Wait: its scheduler evicts for it"
+            + (
+                f" once its patience is over, in {duration(patience_ms / 1_000)}."
+                if patience_ms
+                else " at its next attempt."
+            ),
         )
     found = (
         _closed(view, job),

@@ -35,6 +35,7 @@ class Reason(Enum):
     NO_ROOM = "no_room"  # the cell is full for it
 
     TO_EVICT = "to_evict"  # there is room once its scheduler has evicted what yields to it
+    PATIENT = "patient"  # there is room, and it waits for machines that it prefers
     BEING_PLANNED = "being_planned"  # a scheduler holds its lease
     CONFLICTS = "conflicts"  # there is room, and its last claims were refused
     BEHIND_OTHERS = "behind_others"  # there is room, and others are leased before it
@@ -64,6 +65,7 @@ _PERMANENT = frozenset(
 )
 _HAVE_ROOM = frozenset(
     {
+        Reason.PATIENT,
         Reason.BEING_PLANNED,
         Reason.CONFLICTS,
         Reason.BEHIND_OTHERS,

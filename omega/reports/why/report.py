@@ -24,6 +24,7 @@ from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.lanes import QueueOrder
 from omega.model.quotas import QuotaUse
 from omega.placement.diagnosis import has_room
+from omega.placement.patience import patient_groups, with_strict
 from omega.reports.jobs import row_of as job_row
 from omega.reports.processes import live_kinds
 from omega.reports.quotas import left_for
@@ -243,8 +244,11 @@ def _report(
     needs = quota_needs(job, facts.running, uses) if len(job.unplaced) else []
     situation = _situation(store, facts, needs, preempts)
     finding = find_reason(situation)
-    group = group_that_waits(view, job) if task is None else _group_of(job.spec, task)
-    rules = requirements_of(view, job, group)
+    asked = job
+    if finding.reason is Reason.PATIENT:
+        asked = with_strict(job, patient_groups(view, job))
+    group = group_that_waits(view, asked) if task is None else _group_of(job.spec, task)
+    rules = requirements_of(view, asked, group)
     rules_there: Sequence[MachineRule] = ()
     if machine is not None:
         rules_there = [*rules_on(rules, view.names.index(machine)), *_quota_rules(needs)]
@@ -348,4 +352,5 @@ def _as_leased(waiting: WaitingJob, status: JobStatus) -> LeasedJob:
         placed_machine=waiting.placed_machine,
         placed=waiting.placed,
         fruitless=status.fruitless,
+        age_ms=waiting.age_ms,
     )

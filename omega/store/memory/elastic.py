@@ -103,7 +103,7 @@ def _spec_of_helpers(parent: JobSpec, tasks: int, precedence: int) -> JobSpec:
     (group,) = parent.groups
     return replace(
         parent,
-        groups=(replace(group, tasks=tasks),),
+        groups=(replace(group, tasks=tasks, patience_ms=0),),
         precedence=precedence,
         minimum=0,
         preemptible=True,

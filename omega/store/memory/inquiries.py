@@ -84,6 +84,7 @@ class MemoryInquiries(MemoryJobs):
             placed=record.placed,
             running=record.placed - record.ended,
             waits_ms=max(0, milliseconds(record.not_before_s - self._clock.now())),
+            age_ms=milliseconds(self._clock.now() - record.submitted_s),
         )
 
     def line_before(self, scheduler: str, precedence: int, job: int, *, jobs_max: int) -> Line:

@@ -39,6 +39,7 @@ _WAITING: Final = """
            (SELECT array_agg(lower(r) ORDER BY r) FROM unnest(j.unplaced) AS r),
            (SELECT array_agg(upper(r) ORDER BY r) FROM unnest(j.unplaced) AS r),
            greatest(0, (extract(epoch FROM j.not_before - clock_timestamp()) * 1000)::bigint),
+           greatest(0, (extract(epoch FROM clock_timestamp() - j.submitted_at) * 1000)::bigint),
            (SELECT array_agg(a.task ORDER BY a.task) FROM omega.allocation a
              WHERE a.job_id = j.id AND s.needs_sibling_machines),
            (SELECT array_agg(a.machine_id ORDER BY a.task) FROM omega.allocation a
@@ -133,7 +134,7 @@ class PostgresInquiries:
         rows = self._link.call(_WAITING, (job,))
         if not rows:
             return None
-        wire, placed, running, starts, stops, waits_ms, tasks, machines = rows[0]
+        wire, placed, running, starts, stops, waits_ms, age_ms, tasks, machines = rows[0]
         try:
             spec = spec_from_wire(decoded(wire))
             unplaced = tasks_in(starts, stops, spec.tasks)
@@ -148,6 +149,7 @@ class PostgresInquiries:
             placed=placed,
             running=running,
             waits_ms=int(waits_ms),
+            age_ms=int(age_ms),
         )
 
     def line_before(self, scheduler: str, precedence: int, job: int, *, jobs_max: int) -> Line:

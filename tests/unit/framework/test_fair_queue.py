@@ -1,6 +1,7 @@
 """From which lanes a process leases, on a store in memory whose clock stands still."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -172,6 +173,16 @@ def test_the_charge_for_what_was_not_placed_is_taken_back(bed: Bed) -> None:
 
     assert "a" == first.spec.tenant
     assert {"a": 1} == bed.lanes(1)
+
+
+def test_a_patient_job_does_not_hold_up_others_of_its_lane(bed: Bed) -> None:
+    bed.wait(*some("a", 3, cpu_milli=CORES * 1_000))
+    (first,) = bed.lease(1)
+    bed.queue.note([replace(attempted(first), patience_ms=9_000)])
+    assert {"a": 1} == bed.lanes(1)
+    bed.queue.note([attempted(first)])
+
+    assert {} == bed.lanes(1)
 
 
 def test_the_time_that_a_tenant_took_of_the_scheduler_counts_as_a_share(bed: Bed) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from omega.errors import BadInput
 from omega.model.elastic import Phase, Workers
-from omega.model.jobs import Constraint, JobSpec, Operator, StepWork, TaskGroup
+from omega.model.jobs import Constraint, JobSpec, Operator, Preference, StepWork, TaskGroup
 from omega.model.wire import spec_from_wire, spec_to_wire
 
 FULL = JobSpec(
@@ -31,6 +31,8 @@ FULL = JobSpec(
             ),
             spread_over="rack",
             different_machines=True,
+            preferences=(Preference(Constraint("ssd", Operator.EXISTS), 5),),
+            patience_ms=60_000,
         ),
         TaskGroup(tasks=1),
     ),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from omega.cell.view import View
 from omega.model.claims import Claims
-from omega.model.jobs import Constraint, LeasedJob, Operator
+from omega.model.jobs import Constraint, LeasedJob, Operator, Preference
 from omega.model.machines import MachineState
 from omega.placement.alternates import with_alternates, with_random_alternates
 from omega.placement.best_fit import best_fit, spread
@@ -154,6 +154,25 @@ def test_constraints_hold_for_alternates(place: Place) -> None:
 
     assert len(claims.alternates)
     assert {1} == {machine % 2 for machine in claims.alternates.machine.tolist()}
+
+
+@WAYS
+@pytest.mark.parametrize(("full", "preferred"), [(0, 3), (1, 2)])
+def test_alternates_are_on_the_machines_that_are_preferred_most_of_those_with_room(
+    place: Place, full: int, preferred: int
+) -> None:
+    """Of 300 machines six are preferred; claims take three of these."""
+    view = a_view(
+        a_cell(300, cpu_milli=1_000, attributes={"zone": ["a"] * 294 + ["b"] * 6}),
+        used={300 - n: {"cpu_milli": 1_000} for n in range(full)},
+    )
+    in_b = Preference(Constraint("zone", Operator.IN, ("b",)))
+    claims = place(view, a_job(3, preferences=(in_b,)), 2, rng())
+
+    first, second = zip(*others(claims).values(), strict=True)
+    assert all(machine > 294 for machine in claims.machine.tolist())
+    assert preferred == sum(machine > 294 for machine in first)
+    assert not any(machine > 294 for machine in second), "the preferred ones are named already"
 
 
 @WAYS

@@ -12,7 +12,7 @@ from omega.cell.signals import NO_SIGNALS
 from omega.cell.view import View
 from omega.framework.scheduler import Scheduler
 from omega.model.arrays import Counts
-from omega.model.jobs import Constraint, LeasedJob, Operator, TaskGroup
+from omega.model.jobs import Constraint, LeasedJob, Operator, Preference, TaskGroup
 from omega.model.machines import MachineState
 from omega.placement.best_fit import best_fit, spread
 from omega.placement.feasibility import Room, matching, room
@@ -176,6 +176,47 @@ def test_every_scheduler_leaves_the_scarce_machine_to_others(scheduler: Schedule
             assert 1 not in scheduler.place(view, job, rng).machine.tolist()
         bound = a_job(gpus=1, constraints=only("T4"))
         assert [1] == scheduler.place(view, bound, rng).machine.tolist()
+
+
+def a_cell_with_ssds(models: Sequence[str], ssd: Sequence[str | None]) -> View:
+    """Return machines of these models, of which T4 is scarce; by best fit the first is taken."""
+    view = a_view(
+        a_cell(len(models), gpus=2, attributes={"gpu_model": list(models), "ssd": list(ssd)}),
+        used={1: {"gpu_0": 600}},
+    )
+    view.signals = NO_SIGNALS._replace(demand=Demand.of(ANY_AND_T4))
+    return view
+
+
+def jobs_that_prefer_an_ssd() -> list[LeasedJob]:
+    wanted = (Preference(Constraint("ssd", Operator.EXISTS)),)
+    return [
+        a_job(gpus=1, gpu_slices=300, preferences=wanted),
+        a_job(gpus=1, preferences=wanted),
+        a_job(2, gpus=1, gpu_slices=300, preferences=wanted),
+        a_job(2, minimum=2, gpus=1, gpu_slices=300, preferences=wanted),
+        a_job(1, preferences=wanted),
+    ]
+
+
+@schedulers
+def test_of_machines_that_are_preferred_alike_the_cheap_one_is_taken(scheduler: Scheduler) -> None:
+    view = a_cell_with_ssds(["T4", "A100", "A100", "A100"], ["x", "x", None, None])
+    for seed in range(20):
+        for job in jobs_that_prefer_an_ssd():
+            claims = scheduler.place(view, job, np.random.default_rng(seed))
+            assert {2} == set(claims.machine.tolist())
+
+
+@schedulers
+def test_a_scarce_machine_that_is_preferred_is_taken_before_a_plentiful_one_that_is_not(
+    scheduler: Scheduler,
+) -> None:
+    view = a_cell_with_ssds(["T4", "A100", "A100"], ["x", None, None])
+    for seed in range(20):
+        for job in jobs_that_prefer_an_ssd():
+            claims = scheduler.place(view, job, np.random.default_rng(seed))
+            assert {1} == set(claims.machine.tolist())
 
 
 @st.composite

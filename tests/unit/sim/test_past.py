@@ -7,7 +7,7 @@ import pytest
 
 from omega.lifecycle.states import ParkReason, State
 from omega.model.elastic import Phase, Workers
-from omega.model.jobs import StepWork
+from omega.model.jobs import Constraint, Operator, Preference, StepWork
 from omega.model.machines import MachineState
 from omega.model.resources import Kind, machine_capacity
 from omega.sim.past import Past, past_of
@@ -83,6 +83,20 @@ def test_what_waited_is_queued_at_once_and_the_rest_when_it_was_submitted() -> N
     assert [(0.0, "waited", 2), (7.5, "came", 2)] == arrivals(told)
     assert [1, 0] == [one.spec.minimum for one in told.workload.arrivals]
     assert ["waited", "waited", "ended before"] == [name for name, _, _ in start_state(told)]
+
+
+def test_a_job_is_as_patient_as_it_still_was() -> None:
+    exists = Preference(Constraint("ssd", Operator.EXISTS))
+    spec = a_spec(preferences=(exists,), patience_ms=90_000)
+    jobs = (
+        a_saved_job(1, spec, state=State.PENDING, unplaced=((0, 1),)),
+        a_saved_job(2, spec, state=State.PENDING, unplaced=((0, 1),), submitted_s=-100),
+        a_saved_job(3, spec, state=State.PENDING, unplaced=((0, 1),), submitted_s=5),
+    )
+    told = of(a_saved_cell(jobs=jobs))
+
+    patience = [one.spec.groups[0].patience_ms for one in told.workload.arrivals]
+    assert [30_000, 0, 90_000] == patience
 
 
 def test_durations_are_those_specified_or_those_that_turned_out() -> None:

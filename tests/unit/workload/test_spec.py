@@ -10,7 +10,7 @@ import pytest
 import omega.workload.spec as module
 from omega.errors import BadInput
 from omega.limits import LIMITS, Limits
-from omega.model.jobs import Constraint, JobSpec, Operator, StepWork, TaskGroup
+from omega.model.jobs import Constraint, JobSpec, Operator, Preference, StepWork, TaskGroup
 from omega.model.wire import spec_to_wire
 from omega.workload.spec import parse_specs, read_specs
 from omega.workload.yaml_events import LOADERS, Loader
@@ -76,6 +76,52 @@ def test_a_full_spec_says_all_there_is_to_a_job() -> None:
             ),
         )
     ] == parse_specs(FULL, "jobs.yaml")
+
+
+def test_preferences_are_constraints_with_weights() -> None:
+    said = "prefer: [zone in a|b|a, {attribute: ssd, operator: exists, weight: 5}], patience: 10m"
+
+    (spec,) = parse_specs(SMALL.replace("cpu: 1", f"cpu: 1, {said}"), "jobs.yaml")
+
+    assert (
+        Preference(Constraint("zone", Operator.IN, ("a", "b"))),
+        Preference(Constraint("ssd", Operator.EXISTS), 5),
+    ) == spec.groups[0].preferences
+    assert 600_000 == spec.groups[0].patience_ms
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "sentence"),
+    [
+        ("prefer: zone", "groups[0].prefer", "'zone' is not a list"),
+        ("prefer: [zone]", "groups[0].prefer[0]", "'zone' is not a constraint"),
+        (
+            "prefer: [{attribute: a, operator: exists, weight: 0}]",
+            "groups[0].prefer[0].weight",
+            "0",
+        ),
+        (
+            "prefer: [{attribute: a, operator: exists, weight: 101}]",
+            "groups[0].prefer[0].weight",
+            "100",
+        ),
+        (
+            "prefer: [{attribute: a, operator: exists, wieght: 1}]",
+            "groups[0].prefer[0].wieght",
+            "weight",
+        ),
+        ("prefer: [a exists], patience: soon", "groups[0].patience", "'soon' is not a duration"),
+        ("patience: 5m", "groups[0].patience", "it prefers nothing to wait for"),
+    ],
+)
+def test_what_is_wrong_with_preferences_is_told(said: str, field: str, sentence: str) -> None:
+    text = SMALL.replace("cpu: 1", f"cpu: 1, {said}")
+
+    with pytest.raises(BadInput) as refused:
+        parse_specs(text, "jobs.yaml")
+
+    assert (3, field) == (refused.value.line, refused.value.field)
+    assert sentence in str(refused.value)
 
 
 def test_work_in_steps_is_a_kind_and_their_number() -> None:

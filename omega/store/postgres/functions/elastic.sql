@@ -51,7 +51,9 @@ BEGIN
             ARRAY(SELECT d.amount / of.tasks * added FROM unnest(described.demand) WITH ORDINALITY AS d (amount, n) ORDER BY d.n),
             described.wire || jsonb_build_object(
                 'precedence', _precedence, 'minimum', 0, 'preemptible', true, 'workers', NULL,
-                'groups', jsonb_build_array(described.wire #> '{groups,0}' || jsonb_build_object('tasks', added))));
+                'groups', jsonb_build_array(described.wire #> '{groups,0}' || jsonb_build_object('tasks', added)
+                    -- A helper takes what idles now.
+                    || CASE WHEN described.wire #> '{groups,0}' ? 'patience_ms' THEN '{"patience_ms": 0}'::jsonb ELSE '{}' END)));
     RETURN QUERY
     SELECT made.id, made.lease_token, s.wire, ARRAY[0], ARRAY[made.tasks], 0, 0, NULL::bigint, 0::bigint, NULL::integer[], NULL::integer[]
       FROM job_spec s WHERE s.job_id = made.id;

@@ -11,6 +11,18 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
                 ELSE false END
 $$;
 
+-- Whether these are preferences: constraints with weights, or none.
+CREATE FUNCTION omega.are_preferences(_it jsonb)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN jsonb_typeof(_it) IS DISTINCT FROM 'array' THEN false
+                WHEN jsonb_array_length(_it) > ${constraints_per_group_max} THEN false
+                ELSE NOT EXISTS (SELECT FROM jsonb_array_elements(_it) AS p (it)
+                                  WHERE NOT CASE WHEN jsonb_typeof(p.it) = 'object'
+                                                 THEN coalesce(omega.is_constraint(p.it - 'weight')
+                                                               AND omega.is_whole(p.it -> 'weight', 1, ${preference_weight_max}), false)
+                                                 ELSE false END) END
+$$;
+
 -- Whether this is null, or a text that can be a name of at most so many characters.
 CREATE FUNCTION omega.is_name_or_null(_it jsonb, _length_max integer)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
@@ -76,7 +88,7 @@ $$;
 -- Whether this is a task group in the wire form.
 CREATE FUNCTION omega.is_group(_it jsonb)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT omega.has_only(_it, '{tasks,cpu_milli,memory_mib,disk_mib,gpus,gpu_slices,duration_ms,constraints,spread_over,different_machines,program}')
+    SELECT omega.has_only(_it, '{tasks,cpu_milli,memory_mib,disk_mib,gpus,gpu_slices,duration_ms,constraints,spread_over,different_machines,program,preferences,patience_ms}')
        AND omega.is_whole(_it -> 'tasks', 1, ${tasks_per_job_max})
        AND omega.is_whole(_it -> 'cpu_milli', 0, ${amount_max})
        AND omega.is_whole(_it -> 'memory_mib', 0, ${amount_max})
@@ -87,6 +99,12 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
        AND (_it -> 'spread_over' = 'null' OR omega.is_name(_it -> 'spread_over'))
        AND jsonb_typeof(_it -> 'different_machines') = 'boolean'
        AND (coalesce(_it -> 'program', 'null') = 'null' OR _it -> 'duration_ms' = 'null' AND omega.is_program(_it -> 'program'))
+       AND (NOT _it ? 'preferences' OR omega.are_preferences(_it -> 'preferences'))
+       AND (NOT _it ? 'patience_ms'
+            OR omega.is_whole(_it -> 'patience_ms', 0, ${duration_ms_max})
+               AND CASE WHEN _it -> 'patience_ms' = '0' THEN true
+                        WHEN jsonb_typeof(_it -> 'preferences') = 'array' THEN jsonb_array_length(_it -> 'preferences') > 0
+                        ELSE false END)
        AND CASE WHEN jsonb_typeof(_it -> 'constraints') IS DISTINCT FROM 'array' THEN false
                 WHEN jsonb_array_length(_it -> 'constraints') > ${constraints_per_group_max} THEN false
                 ELSE NOT EXISTS (SELECT FROM jsonb_array_elements(_it -> 'constraints') AS c (it)

@@ -13,7 +13,7 @@ RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SE
     )
     SELECT 'a task holds what its job asks for', 'job ' || h.job_id || ' task ' || h.task,
            format('machine %s, holds %s, asked %s', h.machine_id, h.amounts,
-                  g.it - '{tasks,duration_ms,constraints,spread_over,different_machines}'::text[])
+                  g.it - '{tasks,duration_ms,constraints,spread_over,different_machines,preferences,patience_ms}'::text[])
       FROM held h JOIN asked g ON g.job_id = h.job_id AND g.n = width_bucket(h.task, g.group_starts)
      WHERE to_jsonb(h.amounts[1 : ${kinds_without_devices}])
                <> jsonb_build_array(g.it -> 'cpu_milli', g.it -> 'memory_mib', g.it -> 'disk_mib')

@@ -37,6 +37,9 @@ def test_every_word_reaches_the_program_as_it_was_typed(words: list[str]) -> Non
         (RunPlan(cpu="0"), "--cpu"),
         (RunPlan(cpu="much"), "--cpu"),
         (RunPlan(constraint=["zone near a"]), "--constraint"),
+        (RunPlan(prefer=["zone near a"]), "--prefer"),
+        (RunPlan(prefer=["zone in a"], patience="soon"), "--patience"),
+        (RunPlan(patience="5m"), "--patience"),
         (RunPlan(tasks=10**6), "--tasks"),
     ],
 )
@@ -52,3 +55,10 @@ def test_a_word_that_no_program_can_be_given_is_refused() -> None:
         RunPlan().spec(["a", "b\0"])
 
     assert "COMMAND" == caught.value.field
+
+
+def test_a_job_prefers_what_is_said_and_waits_for_it() -> None:
+    group = RunPlan(prefer=["zone in a|b", "ssd exists"], patience="10m").spec(["sh"]).groups[0]
+
+    assert ["zone in a|b", "ssd exists"] == [str(it.constraint) for it in group.preferences]
+    assert (1, 600_000) == (group.preferences[0].weight, group.patience_ms)

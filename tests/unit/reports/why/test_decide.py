@@ -1,13 +1,13 @@
 """Which of several reasons is named, and on what evidence."""
 
 from omega.clock import ManualClock
-from omega.model.jobs import JobSpec
+from omega.model.jobs import Constraint, JobSpec, Operator, Preference
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.reports.why.reasons import Reason
 from omega.reports.why.report import WhyReport, why_job
 from omega.store.leases import HandBack
 from omega.store.memory.store import MemoryStore
-from omega.testing.builders import a_spec
+from omega.testing.builders import a_cell, a_spec
 from omega.testing.steps import a_leased_job, a_running_job, add_a_cell, claim, end, status_of
 
 
@@ -70,3 +70,27 @@ def test_defeats_are_counted_since_the_last_claim_that_was_granted() -> None:
 
     assert Reason.CONFLICTS is finding.reason
     assert finding.evidence.startswith("There is room, but its last 1 transaction got nothing")
+
+
+def test_a_job_that_waits_for_what_it_prefers_says_for_how_long() -> None:
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    store.add_machines(a_cell(2, attributes={"zone": ["a", "b"]}))
+    in_a = Preference(Constraint("zone", Operator.IN, ("a",)), 2)
+    a_running_job(store, a_spec(cpu_milli=4_000), [1], cpu_milli=4_000)
+    (waits,) = store.submit([a_spec(preferences=(in_a,), patience_ms=600_000)])
+    clock.advance(60)
+    store.report("batch", "0", pid=1, facts={})
+
+    found = why(store, waits).finding
+
+    assert Reason.PATIENT is found.reason
+    assert found.reason.has_room
+    assert "not where it prefers to run (zone in a); it waits for that for another 9 min" in (
+        found.evidence
+    )
+    (nearest, *_) = why(store, waits).nearest
+    assert "machine-1" == nearest.name, "of the machines that it prefers"
+    clock.advance(540)
+    store.report("batch", "0", pid=1, facts={})
+    assert why(store, waits).finding.reason not in (Reason.PATIENT, Reason.NO_SCHEDULER)
