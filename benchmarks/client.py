@@ -1,4 +1,4 @@
-"""A client: one process that commits claims one after the other, or keeps a view fresh.
+"""A client: one process that commits claims one after the other, keeps a view fresh, or submits.
 
 Goal     Drive the store of the checkout that the interpreter belongs to, so that one run can
          compare two revisions.
@@ -271,6 +271,15 @@ class Client:
                 for column in columns
             )
         }
+
+    def submit(
+        self, kind: str, jobs: int, tasks: int, cpu_milli: int, memory_mib: int
+    ) -> dict[str, Any]:
+        """Submit so many equal jobs to a kind of scheduler."""
+        group = TaskGroup(tasks=tasks, cpu_milli=cpu_milli, memory_mib=memory_mib)
+        spec = JobSpec(name="benchmark", scheduler=kind, groups=(group,))
+        self._store.submit([spec] * jobs)
+        return {}
 
     def check(self) -> dict[str, Any]:
         """Return the number of live allocations, and the violations of invariants."""

@@ -12,6 +12,7 @@ from benchmarks.choosy import Choosy
 from benchmarks.commit import Commit
 from benchmarks.conflicts import Conflicts
 from benchmarks.deltas import Deltas
+from benchmarks.drains import Drains
 from benchmarks.end_to_end import EndToEnd
 from benchmarks.execution import Execution
 from benchmarks.fragmentation import Fragmentation
@@ -41,6 +42,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     Rules,
     Sync,
     Deltas,
+    Drains,
     Turns,
     ParSync,
     Placement,

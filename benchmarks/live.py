@@ -5,10 +5,12 @@ SIGSTOP, so that all begin at the same moment, with the full queue.
 """
 
 import signal
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -58,12 +60,18 @@ class Live:
     """The schedulers on one cell."""
 
     def __init__(
-        self, stage: Stage, supervisor: Supervisor, store: PostgresStore, link: Link
+        self,
+        stage: Stage,
+        supervisor: Supervisor,
+        store: PostgresStore,
+        link: Link,
+        submit: Callable[[JobSpec, int], object],
     ) -> None:
         self._stage = stage
         self._supervisor = supervisor
         self._store = store
         self._link = link
+        self._submit_jobs = submit
         self._before = 0
         """Id of the last job of earlier measurements."""
         self._tasks = 0
@@ -71,8 +79,8 @@ class Live:
 
     def empty(self) -> None:
         """Remove all jobs at once."""
-        with self._held():
-            statements.empty(self._link)
+        # Schedulers are not held meanwhile: one that is stopped in a call keeps its locks.
+        statements.empty(self._link)
         self._tasks = 0
 
     def drain(self, *specs: JobSpec, jobs: int) -> Times:
@@ -130,7 +138,7 @@ class Live:
             clock.sleep(LOOK_S)
 
     def _submit(self, spec: JobSpec, jobs: int) -> None:
-        self._store.submit([spec] * jobs)
+        self._submit_jobs(spec, jobs)
         self._tasks += jobs * spec.tasks
 
     def _wait_until_dry(self) -> None:
@@ -171,15 +179,24 @@ class Live:
 
 
 @contextmanager
-def live(stage: Stage, url: str, replicas: int, **environment: str) -> Iterator[Live]:
+def live(
+    stage: Stage,
+    url: str,
+    replicas: int,
+    *,
+    python: Path | None = None,
+    submit: Callable[[JobSpec, int], object] | None = None,
+    **environment: str,
+) -> Iterator[Live]:
     """Start so many schedulers on the database, as `omega demo` does, and end them afterwards.
 
-    `environment` has more of their settings.
+    `environment` has more of their settings. `python` is the interpreter of another checkout, whose
+    schedulers are to run, and `submit` submits a number of equal jobs as that checkout does.
     """
     specs = [
         ChildSpec(
             f"{KIND}-{replica}",
-            omega_command("scheduler", "run", KIND, f"--replica={replica}"),
+            _command(python, "scheduler", "run", KIND, f"--replica={replica}"),
         )
         for replica in range(replicas)
     ]
@@ -199,6 +216,13 @@ def live(stage: Stage, url: str, replicas: int, **environment: str) -> Iterator[
         closing(statements.store(url)) as store,
         supervisor,
     ):
-        schedulers = Live(stage, supervisor, store, link)
+        submit = submit or (lambda spec, jobs: store.submit([spec] * jobs))
+        schedulers = Live(stage, supervisor, store, link, submit)
         schedulers.wait_for_start(replicas)
         yield schedulers
+
+
+def _command(python: Path | None, *verb: str) -> tuple[str, ...]:
+    _, *arguments = omega_command(*verb)
+    # -P: another checkout's scheduler must not import from this checkout's folder.
+    return (sys.executable, *arguments) if python is None else (str(python), "-P", *arguments)

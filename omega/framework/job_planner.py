@@ -26,13 +26,12 @@ from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob
 from omega.store.leases import HandBack, Parking
 
-IDLE_S: Final = 0.05
-UNPLACED_S: Final = 0.005
-"""The first wait after a cycle with jobs, and after one that left tasks without a place: jobs whose
-tasks run in waves are soon pending again."""
-IDLE_GROWTH: Final = 1.3
-"""The next waits grow by this factor, up to the poll interval. Each look for jobs costs the replicas
-that still work a part of their processors."""
+IDLE_S_MIN: Final = 0.005
+IDLE_GROWTH: Final = 2.0
+UNPLACED_GROWTH: Final = 1.3
+"""After a cycle with jobs the first wait is short. The next ones grow by this factor, up to the
+poll interval; by less after a cycle that left tasks without a place: jobs whose tasks run in waves
+are soon pending again. Each look for jobs costs replicas that work a part of their processors."""
 CYCLE_S = 0.5
 """How long the attempts at the jobs of one lease call should take. If they take longer, jobs wait
 under a lease that idle replicas could attempt."""
@@ -67,14 +66,15 @@ class JobPlanner:
         )
         self._claims_max = scheduler.claims_per_transaction
         self._jobs_to_lease = self._jobs_per_attempt
-        self._idle_s = IDLE_S
+        self._idle_s = IDLE_S_MIN
+        self._growth = IDLE_GROWTH
 
     def cycle(self) -> Effects[int]:
         """Lease jobs and attempt them; return how many were leased."""
         began = self._clock.now()
         jobs = yield from self._lease()
         if jobs:
-            self._idle_s = IDLE_S
+            self._idle_s, self._growth = IDLE_S_MIN, IDLE_GROWTH
         for together in self._parts(jobs):
             if not (yield from self._between()):
                 break
@@ -89,7 +89,7 @@ class JobPlanner:
 
     def idle_s(self) -> float:
         """Return the seconds to wait when there are no jobs, randomised so that replicas differ."""
-        idle_s, self._idle_s = self._idle_s, self._idle_s * IDLE_GROWTH
+        idle_s, self._idle_s = self._idle_s, self._idle_s * self._growth
         longest_s = self._settings.poll_interval_ms / 1_000
         return min(idle_s, longest_s) * (0.5 + self._rng.random())
 
@@ -120,7 +120,7 @@ class JobPlanner:
         """Hand each job back, park it, or only drop its lease, by its disposition."""
         self._leasing.note(attempted)
         if any(len(one.job.unplaced) for one in attempted):
-            self._idle_s = UNPLACED_S
+            self._growth = UNPLACED_GROWTH
         backs: list[HandBack] = []
         parkings: list[Parking] = []
         rooms: list[OpenRoom] = []

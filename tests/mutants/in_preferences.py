@@ -100,7 +100,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "with_random_alternates",
         "if «job.spec.groups[group].preferences»:",
         "False",
-        "A task that was refused runs where it prefers not to, beside free machines that it prefers.",
+        "A refused task runs where it prefers not to, beside free machines that it prefers.",
         ("tests/unit/placement/test_alternates.py",),
     ),
     mutant(
