@@ -190,7 +190,7 @@ class Deltas:
             f"{self.after or 'This checkout'} reads an empty delta {empty['median']:.3f} x as fast"
             f" as {self.before or 'the other'} (95 % interval {empty['lower']:.3f} to"
             f" {empty['upper']:.3f}), {self.changed:,} changed rows {changed['median']:.3f} x"
-            f" ({changed['lower']:.3f} to {changed['upper']:.3f}; {summary['rounds']} rounds)"
+            f" ({changed['lower']:.3f} to {changed['upper']:.3f}); {summary['rounds']} rounds"
         )
 
 

@@ -201,8 +201,8 @@ class Drains:
         return (
             f"{self.schedulers} schedulers of {self.after or 'this checkout'} drain a queue"
             f" {ratio['median']:.3f} x as fast as those of {self.before or 'the other'} (95 %"
-            f" interval {ratio['lower']:.3f} to {ratio['upper']:.3f}; {summary['rounds']} rounds of"
-            f" {self.jobs:,} jobs of {self.tasks:,} tasks)"
+            f" interval {ratio['lower']:.3f} to {ratio['upper']:.3f}); {summary['rounds']} rounds"
+            f" of {self.jobs:,} jobs of {self.tasks:,} tasks"
         )
 
 

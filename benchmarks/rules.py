@@ -176,7 +176,7 @@ class Rules:
         return (
             f"{self.after or 'This checkout'} commits {ratio['median']:.3f} x as fast as"
             f" {self.before or 'the other'} (95 % interval {ratio['lower']:.3f} to"
-            f" {ratio['upper']:.3f}; {summary['rounds']} rounds, {summary['claims']:,} claims)"
+            f" {ratio['upper']:.3f}); {summary['rounds']} rounds, {summary['claims']:,} claims"
         )
 
 
