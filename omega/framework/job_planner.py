@@ -27,11 +27,9 @@ from omega.model.jobs import LeasedJob
 from omega.store.leases import HandBack, Parking
 
 IDLE_S_MIN: Final = 0.005
-IDLE_GROWTH: Final = 2.0
-UNPLACED_GROWTH: Final = 1.3
-"""After a cycle with jobs the first wait is short. The next ones grow by this factor, up to the
-poll interval; by less after a cycle that left tasks without a place: jobs whose tasks run in waves
-are soon pending again. Each look for jobs costs replicas that work a part of their processors."""
+IDLE_GROWTH: Final = 1.3
+"""After a cycle with jobs the first wait is short and the next ones grow, up to the poll interval:
+jobs whose tasks run in waves are soon pending again."""
 CYCLE_S = 0.5
 """How long the attempts at the jobs of one lease call should take. If they take longer, jobs wait
 under a lease that idle replicas could attempt."""
@@ -67,14 +65,13 @@ class JobPlanner:
         self._claims_max = scheduler.claims_per_transaction
         self._jobs_to_lease = self._jobs_per_attempt
         self._idle_s = IDLE_S_MIN
-        self._growth = IDLE_GROWTH
 
     def cycle(self) -> Effects[int]:
         """Lease jobs and attempt them; return how many were leased."""
         began = self._clock.now()
         jobs = yield from self._lease()
         if jobs:
-            self._idle_s, self._growth = IDLE_S_MIN, IDLE_GROWTH
+            self._idle_s = IDLE_S_MIN
         for together in self._parts(jobs):
             if not (yield from self._between()):
                 break
@@ -89,7 +86,7 @@ class JobPlanner:
 
     def idle_s(self) -> float:
         """Return the seconds to wait when there are no jobs, randomised so that replicas differ."""
-        idle_s, self._idle_s = self._idle_s, self._idle_s * self._growth
+        idle_s, self._idle_s = self._idle_s, self._idle_s * IDLE_GROWTH
         longest_s = self._settings.poll_interval_ms / 1_000
         return min(idle_s, longest_s) * (0.5 + self._rng.random())
 
@@ -119,8 +116,6 @@ class JobPlanner:
     def _settle(self, attempted: Sequence[JobResult]) -> Effects[None]:
         """Hand each job back, park it, or only drop its lease, by its disposition."""
         self._leasing.note(attempted)
-        if any(len(one.job.unplaced) for one in attempted):
-            self._growth = UNPLACED_GROWTH
         backs: list[HandBack] = []
         parkings: list[Parking] = []
         rooms: list[OpenRoom] = []

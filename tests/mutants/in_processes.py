@@ -50,17 +50,9 @@ MUTANTS = (
         "waves-wait-for-the-poll-interval",
         JOBS,
         "cycle",
-        "if jobs:\n«self._idle_s, self._growth = IDLE_S_MIN, IDLE_GROWTH»",
+        "if jobs:\n«self._idle_s = IDLE_S_MIN»",
         "pass",
         "Once idle, a scheduler looks for the next tasks of a job as rarely as ever.",
-    ),
-    mutant(
-        "waves-are-looked-for-less-often",
-        JOBS,
-        "_settle",
-        "if any(len(one.job.unplaced) for one in attempted):\n«self._growth = UNPLACED_GROWTH»",
-        "pass",
-        "Short tasks that run in waves wait for a scheduler that has nothing else to do.",
     ),
     mutant(
         "leases-too-much",
