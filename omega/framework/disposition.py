@@ -48,7 +48,7 @@ def disposition(attempted: JobResult, settings: Settings, rng: np.random.Generat
     fruitless = 0 if attempted.placed else job.fruitless + 1
     # A job that is patient is tried again: nothing would wake it when its patience is over.
     reason = None if attempted.patience_ms else _reason_to_park(attempted, fruitless, settings)
-    if settings.losers_first and reason in LOST:
+    if settings.losers_first and reason in LOST and not attempted.patience_ms:
         # The queue is in order of submission: a job handed back without delay returns to its head.
         wait_ms = 0 if attempted.ending is AttemptEnd.CONFLICTS else settings.backoff_initial_ms
         return _handed_back(attempted, wait_ms)
@@ -65,11 +65,14 @@ def disposition(attempted: JobResult, settings: Settings, rng: np.random.Generat
 
 
 def _handed_back(attempted: JobResult, wait_ms: int) -> HandBack:
-    """Return how to hand a job back, to be tried at the latest when its patience is over."""
-    job = attempted.job
-    if attempted.patience_ms:
-        wait_ms = min(wait_ms, attempted.patience_ms)
-    return HandBack(job.id, job.token, wait_ms, progressed=attempted.placed > 0)
+    """Return how to hand a job back, to be tried at the latest when its patience is over.
+
+    Its delays then begin anew: that it has waited for what it prefers says nothing of other room.
+    """
+    job, anew = attempted.job, attempted.placed > 0
+    if 0 < attempted.patience_ms <= wait_ms:
+        wait_ms, anew = attempted.patience_ms, True
+    return HandBack(job.id, job.token, wait_ms, progressed=anew)
 
 
 def _reason_to_park(attempted: JobResult, fruitless: int, settings: Settings) -> ParkReason | None:

@@ -20,7 +20,7 @@ from omega.placement.best_fit import best_fit
 from omega.placement.devices import choose_slots, free_devices
 from omega.placement.feasibility import Choose, Room, room
 from omega.placement.first_fit import draw, first_fit
-from omega.placement.preferences import choose_preferred
+from omega.placement.preferences import choose_preferred, scores
 
 MARK: Final = "is_random_first_fit"
 """The attribute by which `random_first_fit` marks a function."""
@@ -145,10 +145,15 @@ def claims_for(
     """Return claims that place `given` tasks of the group on each machine of the room.
 
     `given` (machines,) sums to at most the group's unplaced tasks, which are taken in order, as are
-    machines. Ties between device slots are broken at random. `slots` (machines used, slots) limits
-    the device slots to choose from.
+    machines; those of a higher score come first, because a quota grants claims in order. Ties
+    between device slots are broken at random. `slots` (machines used, slots) limits the device
+    slots to choose from.
     """
     used = given.nonzero()[0]
+    if room.task_group.preferences and len(used) > 1:
+        preferred_first = np.argsort(-scores(room)[used], kind="stable")
+        used = used[preferred_first]
+        slots = None if slots is None else slots[preferred_first]
     at, tasks = room.at[used], given[used]
     rows = np.repeat(at, tasks)
     shape, shapes = np.zeros(len(rows), dtype=np.intp), room.task_group.demand[np.newaxis]

@@ -26,7 +26,8 @@ class HandBack:
     delay_ms: int
     """How long the job may not be leased."""
     progressed: bool
-    """Whether the attempt placed a task; this resets the count of fruitless attempts."""
+    """Whether the attempt placed a task, or its job will have waited out its patience; this resets
+    the count of fruitless attempts."""
 
 
 @dataclass(frozen=True)

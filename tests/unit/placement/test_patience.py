@@ -221,9 +221,11 @@ def test_a_patient_job_is_not_parked_and_tried_again_before_its_patience_is_over
     assert 0 < end.delay_ms <= min(patience_ms, SETTINGS.backoff_max_ms)
 
 
-def test_a_patient_job_is_tried_again_with_growing_delays() -> None:
+@pytest.mark.parametrize("losers_first", [False, True], ids=["by_age", "in_other_orders"])
+def test_a_patient_job_is_tried_again_with_growing_delays(*, losers_first: bool) -> None:
+    settings = SETTINGS.model_copy(update={"losers_first": losers_first})
     first, tenth = (
-        disposition(result_of(a_job(fruitless=n), 50_000), SETTINGS, np.random.default_rng(1))
+        disposition(result_of(a_job(fruitless=n), 50_000), settings, np.random.default_rng(1))
         for n in (0, 9)
     )
 
@@ -232,12 +234,14 @@ def test_a_patient_job_is_tried_again_with_growing_delays() -> None:
     assert tenth.delay_ms > 10 * first.delay_ms
 
 
-def test_a_loser_is_tried_again_before_its_patience_is_over() -> None:
-    settings = SETTINGS.model_copy(update={"losers_first": True})
-    end = disposition(result_of(a_job(), 7), settings, np.random.default_rng(1))
+@pytest.mark.parametrize(("patience_ms", "begin_anew"), [(7, True), (50_000, False)])
+def test_delays_begin_anew_when_patience_is_over(patience_ms: int, *, begin_anew: bool) -> None:
+    job = a_job(fruitless=9)
+    end = disposition(result_of(job, patience_ms), SETTINGS, np.random.default_rng(1))
 
     assert isinstance(end, HandBack)
-    assert 7 == end.delay_ms
+    assert begin_anew is end.progressed
+    assert begin_anew is (end.delay_ms == patience_ms)
 
 
 def test_a_job_whose_patience_is_over_is_parked_as_any() -> None:

@@ -86,6 +86,20 @@ def test_batch_and_service_tasks_run_where_they_prefer_to(
     assert [8] * 4 == view.where(claims.machine).tolist()
 
 
+@pytest.mark.parametrize("scheduler", [BatchScheduler(), ServiceScheduler(), MlGpuScheduler()])
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_claims_on_preferred_machines_come_first_because_a_quota_grants_in_order(
+    scheduler: BatchScheduler | ServiceScheduler | MlGpuScheduler, gpus: int
+) -> None:
+    cell = a_cell(3, gpus=4, attributes={"zone": ["a", "b", "c"]})
+    job = a_job(12, preferences=(IN_B, IN_C), gpus=gpus)
+
+    claims = scheduler.place(a_view(cell), job, np.random.default_rng(1))
+
+    assert [2] * 4 + [1] * 4 + [0] * 4 == a_view(cell).where(claims.machine).tolist()
+    assert sorted(claims.task) == claims.task.tolist()
+
+
 def test_spreading_stays_within_what_is_preferred() -> None:
     cell = a_cell(4, attributes={"zone": ["a", "b", "b", "b"], "rack": ["1", "1", "2", "3"]})
     job = a_job(3, preferences=(IN_B,), spread_over="rack")
