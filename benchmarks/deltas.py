@@ -24,7 +24,7 @@ from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke
 from benchmarks.postgres import statements
 from benchmarks.ratios import paired
 from benchmarks.rules import AFTER, BEFORE, ROUNDS_MAX, in_turns, interpreter_of
-from benchmarks.workers import SCRIPT, ClientProcess
+from benchmarks.workers import ClientProcess, client_of
 from omega.errors import BadInput, InvariantBroken
 from omega.plots.picture import Picture, series
 from omega.store.postgres.connection import Link
@@ -147,10 +147,7 @@ class Deltas:
     def _reading(self, stack: ExitStack, stage: Stage, side: str, python: Path) -> Reading:
         url = stack.enter_context(stage.database(f"_{side}"))
         link = stack.enter_context(closing(statements.connect(url)))
-        # -P: another checkout's client must not import from this checkout's folder.
-        client = stack.enter_context(ClientProcess(python, "-P", SCRIPT))
-        client.ask("make_cell", url=url, machines=self.machines)
-        client.ask("open", url=url, name=side)
+        client = stack.enter_context(client_of(python, url, side, self.machines))
         client.ask("watch")
         return Reading(client, link)
 

@@ -2,8 +2,8 @@
 
 There are two databases on one server, each with the functions of its checkout, and schedulers of
 each that run its code. They drain equal queues in turns, on machines that are never full, so that
-the ratio does not depend on the machine.
-While one side drains, the schedulers of the other look for jobs now and then, as idle ones do.
+the ratio does not depend on the machine. While one side drains, the schedulers of the other look
+for jobs now and then, as idle ones do.
 """
 
 import sys
@@ -28,7 +28,7 @@ from benchmarks.postgres import statements
 from benchmarks.ratios import paired
 from benchmarks.rules import AFTER, BEFORE, ROUNDS_MAX, in_turns, interpreter_of
 from benchmarks.shapes import Shape
-from benchmarks.workers import SCRIPT, ClientProcess
+from benchmarks.workers import ClientProcess, client_of
 from omega.errors import InvariantBroken
 from omega.limits import LIMITS
 from omega.model.jobs import JobSpec
@@ -152,10 +152,7 @@ class Drains:
     def _side(self, stack: ExitStack, stage: Stage, name: str, python: Path) -> Side:
         url = stack.enter_context(stage.database(f"_{name}"))
         link = stack.enter_context(closing(statements.connect(url)))
-        # -P: another checkout's client must not import from this checkout's folder.
-        client = stack.enter_context(ClientProcess(python, "-P", SCRIPT))
-        client.ask("make_cell", url=url, machines=self.machines)
-        client.ask("open", url=url, name=name)
+        client = stack.enter_context(client_of(python, url, name, self.machines))
 
         def submit(spec: JobSpec, jobs: int) -> None:
             (group,) = spec.groups

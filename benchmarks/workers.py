@@ -136,6 +136,19 @@ class ClientProcess:
         self._process.wait()
 
 
+@contextmanager
+def client_of(python: Path, url: str, name: str, machines: int) -> Iterator[ClientProcess]:
+    """Make a cell in an empty database; yield a client on it.
+
+    Both are by the code of the checkout that the interpreter belongs to.
+    """
+    # -P: another checkout's client must not import from this checkout's folder.
+    with ClientProcess(python, "-P", SCRIPT) as client:
+        client.ask("make_cell", url=url, machines=machines)
+        client.ask("open", url=url, name=name)
+        yield client
+
+
 class Workers:
     """The clients of one database."""
 

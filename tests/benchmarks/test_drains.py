@@ -14,8 +14,15 @@ TASKS_A_DRAIN = 12
 
 
 def test_both_checkouts_drain_by_turns(bench_on_server: Bench, tmp_path: Path) -> None:
-    ran = bench_on_server("drains", "--before", str(a_checkout(tmp_path / "other")))
+    other, ran_there = a_checkout(tmp_path / "other"), tmp_path / "ran"
+    python = other / ".venv" / "bin" / "python"
+    python.write_text(python.read_text().replace("\n", f'\necho "$*" >> {ran_there}\n', 1))
 
+    ran = bench_on_server("drains", "--before", str(other))
+
+    schedulers = sorted(it for it in ran_there.read_text().splitlines() if "scheduler" in it)
+    expected = [f"-P -m omega.cli scheduler run batch --replica={n}" for n in (0, 1)]
+    assert expected == [it.removesuffix(" --end-with-parent") for it in schedulers]
     placed = 3 * TASKS_A_DRAIN
     assert {"tasks placed, before": placed, "tasks placed, after": placed} == ran.document["digest"]
     assert [("before", 1), ("before", 2), ("after", 1), ("after", 2)] == [
