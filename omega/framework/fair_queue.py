@@ -156,8 +156,11 @@ class FairQueue:
                 self._charges[job.token] = replace(charge, demand=left)
             never_fits = diagnosis is not None and diagnosis.reason.is_permanent
             waits = never_fits or result.patience_ms > 0
+            key = self._key_of(Lane.of(job.spec))
+            if result.ending is AttemptEnd.DONE and result.placed:
+                self._passed_over.note_placed(key, job, result.placed)
             if result.ending is AttemptEnd.NO_ROOM and not waits:
-                self._passed_over.note(self._key_of(Lane.of(job.spec)), job)
+                self._passed_over.note(key, job)
                 if result.room is not None and self._room is not None:
                     # The next read compares with this: room that was taken since the last read and
                     # has come back by then is a gain, for this job.

@@ -4,6 +4,8 @@ Goal     Try one of ten thousand equal jobs on a full cell, and not all of them.
 Promise  A head is passed over only if it needs at least as much, of each resource, as a job of the
          same key that found no room since the view last gained any. A smaller job behind a large
          one is tried at once, and any other after a pause, which doubles with each one in vain.
+         If that job finds room, those that need as much or less are passed over no more: the one
+         before it found none because few machines take it.
 Source   Choosy (EuroSys 2013): who cannot use what is free is passed over;
          docs/decisions/0058-the-order-of-the-queue.md.
 """
@@ -16,7 +18,7 @@ import numpy as np
 from omega.clock import Clock
 from omega.model.arrays import Amounts
 from omega.model.jobs import LeasedJob
-from omega.model.lanes import demand_left
+from omega.model.lanes import demand_left, job_demand
 from omega.store.lanes import LaneHead
 
 _Key = TypeVar("_Key")
@@ -34,6 +36,13 @@ class _Failures:
     pause_s: float = PAUSE_S
     needs: list[tuple[Amounts, Amounts]] = field(default_factory=list)
     """What a task needs, and what the job needs to get any task placed: (resources,) each."""
+
+    def as_small(self, task: Amounts, whole: Amounts) -> list[bool]:
+        """Return which needs are met by a job that needs so much, for a task and as a whole."""
+        return [
+            bool((task >= of_task).all() and (whole >= at_least).all())
+            for of_task, at_least in self.needs
+        ]
 
 
 class PassedOver(Generic[_Key]):
@@ -61,6 +70,17 @@ class PassedOver(Generic[_Key]):
         task = demand_left(job) // tasks
         known.needs.append((task, task * max(1, min(job.lacking, tasks))))
 
+    def note_placed(self, key: _Key, job: LeasedJob, tasks: int) -> None:
+        """Note that so many tasks of a job were placed, all that it had left."""
+        known = self._failures.get(key)
+        if known is None:
+            return
+        task = job_demand(job.spec) // job.spec.tasks
+        met = known.as_small(task, task * tasks)
+        known.needs = [need for need, is_met in zip(known.needs, met, strict=True) if not is_met]
+        if not known.needs:
+            del self._failures[key]
+
     def jobs_max(self, key: _Key, head: LaneHead, wanted: int, viewed_s: float) -> int:
         """Return how many jobs of a lane, at most `wanted`, may find room, as far as is known.
 
@@ -74,9 +94,6 @@ class PassedOver(Generic[_Key]):
         if viewed_s >= known.until_s:
             return min(1, wanted)
         whole = np.array(head.demand)
-        task = whole // head.tasks
-        is_smaller = len(known.needs) < SIZES_MAX and not any(
-            bool((task >= of_task).all() and (whole >= at_least).all())
-            for of_task, at_least in known.needs
-        )
+        as_small = known.as_small(whole // head.tasks, whole)
+        is_smaller = len(as_small) < SIZES_MAX and not any(as_small)
         return wanted if is_smaller else 0

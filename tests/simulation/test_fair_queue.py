@@ -10,6 +10,7 @@ import pytest
 
 from omega.config import Settings
 from omega.errors import BadInput
+from omega.framework.passed_over import PAUSE_S_MAX
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime
 from omega.model.jobs import Constraint, JobSpec, Operator
 from omega.model.lanes import QueueOrder
@@ -241,6 +242,20 @@ def test_a_job_that_waits_for_few_machines_holds_up_nobody_for_long(
     _, others = cell.run(picky, [a_spec(tenant="a", cpu_milli=1_000)] * 20, seconds=20)
 
     assert 20 == cell.begun(others)
+
+
+@pytest.mark.parametrize("order", FAIR)
+def test_jobs_behind_one_that_has_waited_long_for_few_machines_go_once_one_was_placed(
+    order: QueueOrder,
+) -> None:
+    cell = FairCell(order, replicas=1)
+    cell.run([a_spec(4, cpu_milli=1_000, constraints=IN_ZONE_B)], seconds=2)
+    picky = a_spec(tenant="a", cpu_milli=1_000, constraints=IN_ZONE_B, duration_ms=10**9)
+    ((waiting,),) = cell.run([picky], seconds=60)
+    (others,) = cell.run([a_spec(tenant="a", cpu_milli=1_000)] * 16, seconds=PAUSE_S_MAX + 1)
+
+    assert 0 == cell.begun([waiting])
+    assert 16 == cell.begun(others)
 
 
 @pytest.mark.parametrize("order", FAIR)

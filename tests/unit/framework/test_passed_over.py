@@ -100,3 +100,44 @@ def test_after_very_many_sizes_every_head_is_passed_over(passed_over: PassedOver
         passed_over.note("a", leased(a_spec(cpu_milli=1_000 - cpu)))
 
     assert 0 == passed_over.jobs_max("a", a_head(a_spec(cpu_milli=1)), WANTED, 0.0)
+
+
+def test_a_job_that_is_placed_lets_those_go_that_need_more_than_one_that_was_not(
+    passed_over: PassedOver[str],
+) -> None:
+    # The first may run on few machines only; the two after it show that others have room.
+    passed_over.note("a", leased(a_spec(cpu_milli=2_000)))
+    passed_over.note("a", leased(a_spec(cpu_milli=3_000)))
+    passed_over.note_placed("b", leased(a_spec(cpu_milli=9_000)), 1)
+    passed_over.note_placed("a", leased(a_spec(cpu_milli=1_999)), 1)
+    assert 0 == passed_over.jobs_max("a", a_head(a_spec(cpu_milli=2_000)), WANTED, 0.0)
+
+    passed_over.note_placed("a", leased(a_spec(cpu_milli=2_500)), 1)
+    heads = {cpu: a_head(a_spec(cpu_milli=cpu)) for cpu in (2_999, 3_000)}
+    allowed = {cpu: passed_over.jobs_max("a", head, WANTED, 0.0) for cpu, head in heads.items()}
+
+    assert {2_999: WANTED, 3_000: 0} == allowed
+
+
+def test_of_a_job_that_is_placed_in_part_before_only_the_rest_shows_that_there_is_room(
+    passed_over: PassedOver[str],
+) -> None:
+    passed_over.note("a", leased(a_spec(4, minimum=4)))
+    passed_over.note_placed("a", leased(a_spec(6)), 3)
+    assert 0 == passed_over.jobs_max("a", a_head(a_spec(5)), WANTED, 0.0)
+
+    passed_over.note_placed("a", leased(a_spec(6)), 4)
+    assert WANTED == passed_over.jobs_max("a", a_head(a_spec(5)), WANTED, 0.0)
+
+
+def test_pauses_begin_anew_once_a_job_was_placed(
+    passed_over: PassedOver[str], clock: ManualClock
+) -> None:
+    for _ in range(6):
+        passed_over.note("a", leased(a_spec()))
+        clock.advance(2 * PAUSE_S_MAX)
+    passed_over.note_placed("a", leased(a_spec()), 1)
+    passed_over.note("a", leased(a_spec()))
+    clock.advance(PAUSE_S)
+
+    assert 1 == passed_over.jobs_max("a", a_head(a_spec()), WANTED, clock.now())
