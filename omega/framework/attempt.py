@@ -22,6 +22,7 @@ from omega.cell.view import View
 from omega.errors import InvariantBroken
 from omega.framework.effects import Effects, called, committed, placed_at_random, refreshed, thought
 from omega.framework.job_attempt import JobAttempt, JobResult, with_grants
+from omega.framework.reclaiming import Reclaiming
 from omega.framework.rng import rng_for, seed_of
 from omega.framework.scheduler import (
     NO_DECISION_TIME,
@@ -60,6 +61,8 @@ class PlanningContext:
     """Returns the signals for a view on which these jobs will be placed; None: no signals."""
     preempts: bool = False
     """Whether to look for victims for jobs that find no room otherwise."""
+    reclaiming: Reclaiming | None = None
+    """For a scheduler that does not preempt, whom a job of a tenant below its share may evict."""
     driver_places: bool = False
     """Whether to yield `PlaceAtRandom` for plain jobs; only drivers of simulations place jobs."""
     keeps_order: bool = False
@@ -118,7 +121,7 @@ def attempt(context: PlanningContext, jobs: Sequence[LeasedJob]) -> Effects[list
         if (yield from _think_or_let_driver_place(context, together)):
             continue
         claims = _place(context, view, together)
-        if context.preempts:
+        if context.preempts or context.reclaiming is not None:
             claims = yield from _make_way(context, view, together, claims)
         outcome = yield from _commit(context, view, together, claims)
         if len(outcome.evicted_job):
@@ -208,20 +211,18 @@ def _make_way(
 ) -> Effects[list[Claims]]:
     """Add claims with evictions for tasks that found no room otherwise; return all claims."""
     claims = list(placed)
+    _charge(context, together, claims)
     summaries: dict[int, Yielding] = {}
     """By precedence, read at most once for all jobs."""
     for number, each in enumerate(together):
         mine = claims[number]
-        if len(mine) == len(each.to_place.unplaced):
+        job = _without_room(each, mine)
+        if job is None or not (yield from _may_evict(context, job)):
             continue
-        everyone = np.ones(len(mine), dtype=np.bool_)
-        job = with_grants(each.to_place, mine, mine.machine, everyone, mine.task[:0])
-        job = impatient_part(job, each.patient)
-        if each.patient and (job.lacking > 1 or not len(job.unplaced)):
-            continue  # a gang waits whole
         rng = context.rng(each.job, each.tries)
+        look = partial(_look, context, view, job, claims=claims, rng=rng)
         machines = machines_to_look_at(view, job, rng)
-        more = yield from _look(view, job, machines, claims, rng)
+        more = yield from look(machines)
         if not len(more):
             # The machines that were drawn do not suffice. A sum over the whole cell, of what yields
             # on each machine, names better ones.
@@ -234,22 +235,65 @@ def _make_way(
                 known = machines_that_yield(view, job, summaries[precedence], rng)
             each.record_looks(machines, known)
             if len(np.setdiff1d(known, machines)):
-                more = yield from _look(view, job, known, claims, rng)
+                more = yield from look(known)
         evictions = sum(len(others.evictions) for others in claims) + len(more.evictions)
         if evictions <= context.limits.claims_per_transaction_max:
             claims[number] = Claims.of([mine, more])
+            _charge(context, [each], [claims[number]])
     return claims
 
 
+def _charge(
+    context: PlanningContext, together: Sequence[JobAttempt], claims: Sequence[Claims]
+) -> None:
+    """Where shares decide who is evicted, count what each job has placed and claims now."""
+    if context.reclaiming is not None:
+        for each, its in zip(together, claims, strict=True):
+            context.reclaiming.charge(each.job, each.placed + len(its))
+
+
+def _without_room(each: JobAttempt, claims: Claims) -> LeasedJob | None:
+    """Return a job with the tasks for which victims may be looked for; None if there are none."""
+    if len(claims) == len(each.to_place.unplaced):
+        return None
+    everyone = np.ones(len(claims), dtype=np.bool_)
+    job = with_grants(each.to_place, claims, claims.machine, everyone, claims.task[:0])
+    job = impatient_part(job, each.patient)
+    if each.patient and (job.lacking > 1 or not len(job.unplaced)):
+        return None  # a gang waits whole
+    return job
+
+
+def _may_evict(context: PlanningContext, job: LeasedJob) -> Effects[bool]:
+    reclaiming = context.reclaiming
+    return True if reclaiming is None else (yield from reclaiming.may(job))
+
+
 def _look(
-    view: View, job: LeasedJob, machines: Ids, claims: Sequence[Claims], rng: np.random.Generator
+    context: PlanningContext,
+    view: View,
+    job: LeasedJob,
+    machines: Ids,
+    *,
+    claims: Sequence[Claims],
+    rng: np.random.Generator,
 ) -> Effects[Claims]:
     """Read who runs on these machines; return claims of the job, beside these, with evictions."""
     occupants = yield from called("occupants", partial(occupants_of, machines))
     gone = occupants.named_in(Claims.of(claims).evictions)
+    reclaiming = context.reclaiming
     with _assuming(view, claims):
         view.assume_removed(occupants.machine[gone], occupants.amounts[gone])
-        return place_with_evictions(view, job, machines, occupants.without(gone), rng)
+        occupants = occupants.without(gone)
+        if reclaiming is not None:
+            at = view.where(machines)
+            job, occupants = reclaiming.narrowed(job, occupants, view.free[at[at >= 0]])
+        if not len(job.unplaced):
+            return Claims.none()
+        more = place_with_evictions(view, job, machines, occupants, rng)
+    if reclaiming is not None:
+        reclaiming.note(occupants, more)
+    return more
 
 
 @contextmanager

@@ -9,8 +9,9 @@ Promise  No I/O: a driver answers its effects. Lanes, what tenants use, and the 
 Source   DRF (NSDI 2011) and Choosy (EuroSys 2013); docs/decisions/0058-the-order-of-the-queue.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 from uuid import UUID
 
@@ -30,6 +31,7 @@ from omega.model.arrays import Amounts, Counts, integers
 from omega.model.jobs import LeasedJob
 from omega.model.lanes import Lane, QueueOrder, demand_left
 from omega.ordering.fair import FairOrder, Lanes, by_resource, fair_jobs, fair_order
+from omega.ordering.reclaim import Shares
 from omega.ordering.tenants import Tenant, TenantNodes, TenantTree
 from omega.store.holdings import RESOURCES
 from omega.store.lanes import LaneHead, TenantUse
@@ -50,6 +52,11 @@ class _Charge:
     tenant: str
     demand: Amounts
     """(resources,) of the job's unplaced tasks; after its attempt, of those that were placed."""
+    claimed: Amounts | None = None
+    """(resources,) of the tasks that the attempt has placed or claimed so far, once it has begun
+    and if a tenant's share depends on it."""
+    is_over: bool = False
+    """Whether the attempt is over."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +105,10 @@ class FairQueue:
         self._is_short = False
         """Whether the last lease found fewer jobs than were asked for."""
         self._charges: dict[UUID, _Charge] = {}
-        """By token; those that are older than the sum of use that was read last are dropped."""
+        """By token, in the order in which jobs are placed; those that are older than the sum of use
+        that was read last are dropped."""
+        self._evicted: list[_Charge] = []
+        """What was evicted for other tenants; dropped likewise."""
         self._attention = Attention(clock)
         self._passed_over = PassedOver[Lane | str](clock)
         """By lane, for DRF by tenant, what has found no room since the view last gained any."""
@@ -142,8 +152,51 @@ class FairQueue:
         self._attention.begin()
         in_order = fair_jobs(jobs, known.nodes, self._used(known), known.capacity)
         now_s = self._clock.now()
-        self._charges |= {it.token: _Charge(now_s, it.spec.tenant, demand_left(it)) for it in jobs}
+        self._charges |= {
+            it.token: _Charge(now_s, it.spec.tenant, demand_left(it)) for it in in_order
+        }
         return in_order
+
+    def charge_claims(self, job: LeasedJob, demand: Amounts) -> None:
+        """Count (resources,) as what the attempt at a leased job has placed or claimed so far."""
+        charge = self._charges.get(job.token)
+        if charge is None:
+            charge = _Charge(self._clock.now(), job.spec.tenant, demand)
+        self._charges[job.token] = replace(charge, claimed=demand)
+
+    def shares(self) -> Shares | None:
+        """Return what tenants use, and what attempts have claimed since; None if it is not known.
+
+        Leased jobs whose attempts have not begun are not counted.
+        """
+        known = self._known
+        if known is None:
+            return None
+        charges = self._charges.values()
+        claimed = [replace(it, demand=it.claimed) for it in charges if it.claimed is not None]
+        return Shares(known.nodes, self._used(known, claimed), known.capacity)
+
+    def read_use_anew(self) -> Effects[float]:
+        """Read what tenants use, by a sum that is made now if it can be.
+
+        Returns when it was made; 0 if nothing was known. Jobs whose attempts are not over stay
+        charged for.
+        """
+        if self._known is None:
+            return 0.0
+        asked_s = self._clock.now()
+        use = yield from called("tenant_use", lambda store: store.tenant_use(age_ms_max=0))
+        summed_s = asked_s - use.age_ms / 1_000
+        self._charges = {
+            by: it for by, it in self._charges.items() if it.at_s >= summed_s or not it.is_over
+        }
+        self._evicted = [it for it in self._evicted if it.at_s >= summed_s]
+        self._known = replace(self._known, use=_use_rows(self._known.nodes, use))
+        return summed_s
+
+    def note_evicted(self, tenant: str, demand: Amounts) -> None:
+        """Count tasks that were evicted, (resources,) together, as used no more."""
+        self._evicted.append(_Charge(self._clock.now(), tenant, -demand))
 
     def note(self, results: Sequence[JobResult]) -> None:
         """Take back the charge for tasks that were not placed, and note who found no room."""
@@ -153,7 +206,7 @@ class FairQueue:
             charge = self._charges.get(job.token)
             if charge is not None:
                 left = charge.demand - demand_left(job)
-                self._charges[job.token] = replace(charge, demand=left)
+                self._charges[job.token] = replace(charge, demand=left, claimed=left, is_over=True)
             never_fits = diagnosis is not None and diagnosis.reason.is_permanent
             waits = never_fits or result.patience_ms > 0
             key = self._key_of(Lane.of(job.spec))
@@ -206,6 +259,7 @@ class FairQueue:
         use = yield from self._read_use()
         summed_s = asked_s - use.age_ms / 1_000
         self._charges = {by: it for by, it in self._charges.items() if it.at_s >= summed_s}
+        self._evicted = [it for it in self._evicted if it.at_s >= summed_s]
         viewed_s = self._clock.now()
         view = yield from refreshed()
         room, before = view.open_room(), self._room
@@ -264,10 +318,14 @@ class FairQueue:
             return lane.tenant
         return lane if lane.has_constraints else Lane(lane.tenant, 0)
 
-    def _used(self, known: _Known) -> Amounts:
-        """Return what tenants use, and what was leased for them since: (tenants, resources)."""
+    def _used(self, known: _Known, charges: Iterable[_Charge] | None = None) -> Amounts:
+        """Return what tenants use: (tenants, resources).
+
+        It includes these charges, or all, for what was leased since the last read, and not what was
+        evicted since.
+        """
         use = known.use.copy()
-        for charge in self._charges.values():
+        for charge in chain(self._charges.values() if charges is None else charges, self._evicted):
             at = known.nodes.position.get(charge.tenant)
             if at is not None:
                 use[at] += charge.demand

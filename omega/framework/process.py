@@ -32,9 +32,10 @@ from omega.framework.job_planner import JobPlanner
 from omega.framework.leasing import Leases, Leasing
 from omega.framework.machine_clearing import MachineClearing
 from omega.framework.planner import Planner
+from omega.framework.reclaiming import Reclaiming
 from omega.framework.room_watch import RoomWatch
 from omega.framework.round_planner import RoundPlanner
-from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
+from omega.framework.scheduler import NO_DECISION_TIME, RECLAIM, DecisionTime, Scheduler
 from omega.framework.signal_tracker import SignalTracker
 from omega.framework.timer import Timer
 from omega.framework.waking import Waker
@@ -130,6 +131,12 @@ class Process:
             self._fair,
             self._deadlines,
         )
+        self._reclaiming: Reclaiming | None = None
+        after_s = self.scheduler.reclaim_after_s
+        if self._fair is not None and after_s is not None and self.housekeeps:
+            self._reclaiming = Reclaiming(
+                self._fair, self.clock, kind, self.replica, self.new_id(), round(after_s * 1_000)
+            )
         self._planner = self._make_planner()
         self._reports = Timer(self.clock, REPORT_INTERVAL_MS)
         # Shortened by up to a quarter at random, so that replicas do not all ask at once.
@@ -154,8 +161,15 @@ class Process:
     def life(self) -> Effects[None]:
         """Run cycles until the stop event is set.
 
-        Raises BadInput if another replica of the kind leases in another order.
+        Raises BadInput if another replica of the kind leases in another order, or if the scheduler
+        is to reclaim for tenants but does not lease in a fair order.
         """
+        if self.scheduler.reclaim_after_s is not None and self._fair is None:
+            raise BadInput(
+                f"only schedulers with a fair order compare what tenants have, and the order of"
+                f" {self.scheduler.kind} is {self._order.value}; set order=drf or order=choosy",
+                field=RECLAIM,
+            )
         yield from self._agree_on_order()
         while not self.stop.is_set():
             if not (yield from self.cycle()):
@@ -214,6 +228,7 @@ class Process:
             limits=self.limits,
             explains=self.housekeeps,
             preempts=self._preempts,
+            reclaiming=self._reclaiming,
             driver_places=self.driver_places,
             signals=self.signal_tracker.signals if self.housekeeps else None,
             keeps_order=self._fair is not None or self._deadlines is not None,

@@ -14,12 +14,12 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 from omega.errors import BadInput, SettingsError, UnknownScheduler, did_you_mean, shortened
-from omega.framework.scheduler import Scheduler
+from omega.framework.scheduler import RECLAIM, RECLAIM_S_MAX, Scheduler
 from omega.model.lanes import QueueOrder
 
 ENTRY_POINT_GROUP = "omega.schedulers"
 ORDER: Final = "order"
-"""The one setting that every kind of scheduler has: a QueueOrder."""
+"""A setting that every kind of scheduler has: a QueueOrder."""
 
 
 @dataclass(frozen=True)
@@ -66,24 +66,45 @@ def find_scheduler(kind: str) -> type[Scheduler]:
 def configured(kind: str, settings: Mapping[str, str]) -> Scheduler:
     """Return a scheduler of this kind with an operator's settings, by name and as text.
 
-    Every kind has the setting `order`: which jobs of the whole queue are leased next. Raises
-    BadInput for a setting that the kind does not have and for a value that it does not take, and
-    what `find_scheduler` raises.
+    Every kind has the settings `order`, which jobs of the whole queue are leased next, and
+    `reclaim`, when jobs of tenants below their shares may evict. Raises BadInput for a setting that
+    the kind does not have and for a value that it does not take, and what `find_scheduler` raises.
     """
     its_own = dict(settings)
-    order = its_own.pop(ORDER, None)
+    shared = {name: its_own.pop(name) for name in (ORDER, RECLAIM) if name in its_own}
     scheduler = find_scheduler(kind).configured(its_own)
-    if order is None:
-        return scheduler
-    if scheduler.rounds is not None:
-        raise BadInput(f"{kind} leases all its jobs, and plans them by rounds", field=ORDER)
-    known = [each.value for each in QueueOrder]
-    if order not in known:
-        guess = did_you_mean(order, known)
-        listed = ", ".join(known)
-        raise BadInput(f"there is no order {shortened(order)!r}{guess} ({listed})", field=ORDER)
-    scheduler.queue_order = QueueOrder(order)
+    for name in shared:
+        if scheduler.rounds is not None:
+            raise BadInput(f"{kind} leases all its jobs, and plans them by rounds", field=name)
+    if ORDER in shared:
+        scheduler.queue_order = _order(shared[ORDER])
+    if RECLAIM in shared:
+        if scheduler.preempts:
+            raise BadInput(f"{kind} evicts tasks of all tenants already", field=RECLAIM)
+        scheduler.reclaim_after_s = _seconds(shared[RECLAIM])
     return scheduler
+
+
+def _order(said: str) -> QueueOrder:
+    known = [each.value for each in QueueOrder]
+    if said not in known:
+        guess = did_you_mean(said, known)
+        listed = ", ".join(known)
+        raise BadInput(f"there is no order {shortened(said)!r}{guess} ({listed})", field=ORDER)
+    return QueueOrder(said)
+
+
+def _seconds(said: str) -> float:
+    try:
+        seconds = float(said)
+    except ValueError:
+        seconds = float("nan")
+    if not 0 <= seconds <= RECLAIM_S_MAX:
+        raise BadInput(
+            f"{shortened(said)!r} is no number of seconds from 0 to {RECLAIM_S_MAX:,}",
+            field=RECLAIM,
+        )
+    return seconds
 
 
 def _entries() -> tuple[EntryPoint, ...]:

@@ -9,7 +9,7 @@ Source   the four seams: ordering x placement x synchronisation x commit (ARCHIT
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 
@@ -43,6 +43,10 @@ class DecisionTime:
         return self.of(len(job.unplaced))
 
 
+RECLAIM: Final = "reclaim"
+"""The setting `Scheduler.reclaim_after_s`: every kind of scheduler without rounds has it."""
+RECLAIM_S_MAX: Final = 86_400
+
 NO_DECISION_TIME = DecisionTime()
 """For production: nothing is added to the time that the placement itself takes."""
 
@@ -75,6 +79,11 @@ class Scheduler(ABC):
     preempts: bool = False
     """Whether tasks of lower precedence are evicted, whoever placed them, for a job that finds no
     room otherwise. A scheduler with `rounds` names these jobs: `RoundPlan.wanting`."""
+
+    reclaim_after_s: float | None = None
+    """With a fair order of the queue: after how many seconds a job that finds no room may evict
+    tasks of lower precedence of tenants whose shares are larger than its own tenant's; None: never.
+    A scheduler that preempts evicts tasks of all tenants, and has no use for it."""
 
     queue_order: QueueOrder | None = None
     """Which jobs of the whole queue it leases next; None: as the setting `queue_order` says. All

@@ -38,11 +38,14 @@ class Occupants:
     """Tasks that run, anywhere."""
     scheduler: tuple[str, ...]
     """The kind of scheduler of each job."""
+    tenant: tuple[str, ...]
+    """The tenant of each job."""
 
     def __post_init__(self) -> None:
         assert len(self.job) == len(self.task) == len(self.machine) == len(self.amounts)
         assert len(self.about) == len(self.precedence) == len(self.yields_to) == len(self.minimum)
         assert len(self.about) == len(self.placed) == len(self.running) == len(self.scheduler)
+        assert len(self.about) == len(self.tenant)
         assert ascends(self.about)
         freeze(self.job, self.task, self.machine, self.amounts, self.started_ms, self.about)
         freeze(self.precedence, self.yields_to, self.minimum, self.placed, self.running)

@@ -85,7 +85,7 @@ def fair_order(
         nodes=nodes,
         pending=nodes.summed(pending.astype(np.int64)),
         used=nodes.summed(use),
-        whole=_or_infinite(capacity) * nodes.weight[:, np.newaxis],
+        whole=or_infinite(capacity) * nodes.weight[:, np.newaxis],
         wanted=wanted,
     )
     order: list[int] = []
@@ -119,7 +119,7 @@ def fair_jobs(
 
 def dominant_shares(use: Amounts, capacity: Amounts) -> Score:
     """Return the largest share that each row has of any resource: (rows, resources) to (rows,)."""
-    return np.asarray((use / _or_infinite(capacity)).max(axis=1, initial=0.0))
+    return np.asarray((use / or_infinite(capacity)).max(axis=1, initial=0.0))
 
 
 def by_resource(rows: Amounts) -> Amounts:
@@ -131,7 +131,7 @@ def by_resource(rows: Amounts) -> Amounts:
     return np.concatenate((rows[..., : DEVICES.start], devices), axis=-1)
 
 
-def _or_infinite(capacity: Amounts) -> Score:
+def or_infinite(capacity: Amounts) -> Score:
     """Return the capacity, infinite where there is none: use of what the cell lacks is no share."""
     return np.where(capacity > 0, capacity, np.inf)
 

@@ -10,6 +10,7 @@ Source   docs/decisions/0058-the-order-of-the-queue.md.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+from uuid import UUID
 
 from omega.model.jobs import TaskGroup
 from omega.model.lanes import Lane, QueueOrder
@@ -83,6 +84,14 @@ class LaneStore(Protocol):
         If replicas have agreed on another order that has not run out, return that one; nothing
         changes. In Postgres a call during which others agree on orders answers by what is on
         record, and may leave the agreement as it was.
+        """
+        ...
+
+    def lease_reclaim(self, scheduler: str, replica: str, *, holder: UUID, lease_ms: int) -> bool:
+        """Lease the right to reclaim for tenants, which one process of the cell has at a time.
+
+        Return whether the holder has it until `lease_ms` from now, `LIMITS.reclaim_ms_max` at most.
+        Its holder may renew it. In Postgres a call during which another one runs is refused.
         """
         ...
 

@@ -23,7 +23,7 @@ from omega.testing.gang_contract import GangContract
 from omega.testing.helper_contract import HelpersEndContract, LostHelperContract
 from omega.testing.holding_contract import HoldingContract, IdleContract
 from omega.testing.inquiry_contract import AttemptContract, LineContract, WaitingJobContract
-from omega.testing.lane_contract import LaneContract, OrderContract, TenantContract
+from omega.testing.lane_contract import LaneContract, OrderContract, ReclaimContract, TenantContract
 from omega.testing.lease_contract import LeaseContract
 from omega.testing.machine_contract import (
     LostTaskContract,
@@ -96,6 +96,7 @@ class StoreContract(
     LaneContract,
     TenantContract,
     OrderContract,
+    ReclaimContract,
     WaitingContract,
     HoldingContract,
     UsageContract,

@@ -8,6 +8,7 @@ Source   docs/decisions/0058-the-order-of-the-queue.md.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
@@ -264,6 +265,20 @@ class TenantContract(Contract):
         store.set_tenant(Tenant("a", 1, "org"))
         with pytest.raises(BadInput):
             store.remove_tenant("org")
+
+
+class ReclaimContract(Contract):
+    """One process reclaims for tenants at a time."""
+
+    def test_one_holder_at_a_time_has_the_lease_and_may_renew_it(self, store: Store) -> None:
+        one, other = UUID(int=1), UUID(int=2)
+
+        assert store.lease_reclaim("batch", "0", holder=one, lease_ms=LONG_MS)
+        assert not store.lease_reclaim("batch", "1", holder=other, lease_ms=LONG_MS)
+        assert not store.lease_reclaim("service", "0", holder=other, lease_ms=LONG_MS)
+        assert store.lease_reclaim("batch", "0", holder=one, lease_ms=OVER_AT_ONCE_MS)
+        assert store.lease_reclaim("service", "0", holder=other, lease_ms=LONG_MS)
+        assert not store.lease_reclaim("batch", "0", holder=one, lease_ms=LONG_MS)
 
 
 class OrderContract(Contract):

@@ -26,7 +26,8 @@ class OccupantContract(Contract):
         self, store: Store
     ) -> None:
         one, two, three = add_a_cell(store, 3)
-        gang = a_running_job(store, a_spec(3, minimum=2, precedence=-3), [one, two, three])
+        spec = a_spec(3, minimum=2, precedence=-3, tenant="a")
+        gang = a_running_job(store, spec, [one, two, three])
         stays = a_running_job(store, replace(a_spec(2), preemptible=False), [two, two])
         end(store, gang, 2)
         a_leased_job(store, a_spec())
@@ -43,6 +44,7 @@ class OccupantContract(Contract):
         assert [PRECEDENCE_GAP - 3, NEVER_YIELDS] == there.yields_to.tolist()
         assert [2, 0] == there.minimum.tolist()
         assert ("batch", "batch") == there.scheduler
+        assert ("a", stays.spec.tenant) == there.tenant
         assert [(3, 2), (2, 2)] == list(
             zip(there.placed.tolist(), there.running.tolist(), strict=True)
         )

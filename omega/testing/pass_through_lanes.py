@@ -6,6 +6,7 @@ Source   docs/decisions/0058-the-order-of-the-queue.md.
 """
 
 from collections.abc import Mapping
+from uuid import UUID
 
 from omega.model.jobs import LeasedJob
 from omega.model.lanes import Lane, QueueOrder
@@ -33,6 +34,10 @@ class LanesPassThrough:
     ) -> AnotherOrder | None:
         """Pass on."""
         return self._store.agree_on_order(scheduler, replica, order, lease_ms=lease_ms)
+
+    def lease_reclaim(self, scheduler: str, replica: str, *, holder: UUID, lease_ms: int) -> bool:
+        """Pass on."""
+        return self._store.lease_reclaim(scheduler, replica, holder=holder, lease_ms=lease_ms)
 
     def tenants(self) -> list[Tenant]:
         """Pass on."""

@@ -27,6 +27,7 @@ TYPES = {
     "read_lanes": "text",
     "read_tenant_use": "bigint",
     "agree_on_order": "text text text bigint",
+    "lease_reclaim": "uuid text text bigint",
     "set_tenant": "text integer text",
     "remove_tenant": "text",
     "take_turn": "uuid bigint text text bigint integer integer integer bigint",

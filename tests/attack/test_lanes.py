@@ -1,5 +1,7 @@
 """Lanes, tenants and agreed orders, against logins that send anything and keep locks."""
 
+from uuid import UUID
+
 import pytest
 
 from tests.attack.calls import LEASE_MS, call, call_sql, submit_jobs, try_call
@@ -189,6 +191,55 @@ def test_orders_that_are_no_orders_are_refused(database: Database, scheduler: Se
 
     assert dict.fromkeys(bad, INVALID) == answers
     assert [] == database.query("SELECT FROM omega.queue_order")
+
+
+def test_a_lease_to_reclaim_that_is_kept_open_makes_nobody_wait(
+    database: Database, scheduler: Session, hostile: Session
+) -> None:
+    arguments = [UUID(int=1), "batch", "h", LEASE_MS]
+    assert [(True,)] == call(hostile, "lease_reclaim", *arguments)
+    others = [UUID(int=2), *arguments[1:]]
+    assert database.step(scheduler, call_sql("lease_reclaim"), others), LOCKED
+    assert [(False,)] == scheduler.answer.rows
+
+    hostile.execute("ROLLBACK")
+    assert [(True,)] == call(scheduler, "lease_reclaim", *others)
+
+
+def test_the_lease_to_reclaim_is_its_holders_and_over_soon(
+    database: Database, owner: Session, scheduler: Session
+) -> None:
+    a_day = 24 * 60 * 60 * 1_000
+    arguments = [UUID(int=1), "batch", "0", a_day]
+    assert [(True,)] == call(scheduler, "lease_reclaim", *arguments)
+    ((seconds,),) = database.query(
+        "SELECT extract(epoch FROM expires_at - clock_timestamp())::float FROM omega.reclaim_lease"
+    )
+    assert 0 < seconds <= 10
+
+    # Another login that knows the holder does not have the lease.
+    assert [(False,)] == call(owner, "lease_reclaim", *arguments)
+
+
+def test_leases_to_reclaim_that_are_none_are_refused(
+    database: Database, scheduler: Session
+) -> None:
+    good = [UUID(int=1), "batch", "0", LEASE_MS]
+    bad = [
+        *[(at, None) for at in range(4)],
+        *[(1, name) for name in ("", "a\x1bb", "x" * 201)],
+        *[(2, name) for name in ("", "a\nb")],
+        *[(3, lease) for lease in (-1, 2**63 - 1)],
+    ]
+    answers = {
+        case: try_call(
+            scheduler, "lease_reclaim", *good[: case[0]], case[1], *good[case[0] + 1 :]
+        ).sqlstate
+        for case in bad
+    }
+
+    assert dict.fromkeys(bad, INVALID) == answers
+    assert [] == database.query("SELECT FROM omega.reclaim_lease")
 
 
 def test_tenants_that_are_no_tree_are_refused(database: Database, owner: Session) -> None:

@@ -114,6 +114,9 @@ CALLS = {
     ),
     "agree_on_order": methodcaller("agree_on_order", "batch", "0", QueueOrder.DRF, lease_ms=1_000),
     "lanes": methodcaller("lanes", "batch"),
+    "lease_reclaim": methodcaller(
+        "lease_reclaim", "batch", "0", holder=UUID(int=9), lease_ms=1_000
+    ),
     "queue_orders": methodcaller("queue_orders"),
     "submit_pipelines": methodcaller("submit_pipelines", [a_pipeline()]),
     "pipeline": methodcaller("pipeline", 1),

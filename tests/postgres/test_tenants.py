@@ -178,3 +178,21 @@ def test_rounds_have_the_order_of_their_policy(omega: Omega) -> None:
 
     assert (2, 1) == (ran.code, len(ran.err.splitlines()))
     assert "order: ml-gpu leases all its jobs, and plans them by rounds" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "sentence"),
+    [
+        ("ml-gpu", ("reclaim=5", "round=60"), "reclaim: ml-gpu leases all its jobs"),
+        ("service", ("reclaim=5", "order=drf"), "reclaim: service evicts tasks of all tenants"),
+        ("batch", ("reclaim=5",), "reclaim: only schedulers with a fair order compare what"),
+    ],
+)
+def test_a_scheduler_that_could_not_reclaim_does_not_start(
+    omega: Omega, kind: str, settings: tuple[str, ...], sentence: str
+) -> None:
+    words = [word for setting in settings for word in ("--set", setting)]
+    ran = omega("scheduler", "run", kind, *words)
+
+    assert (2, 1) == (ran.code, len(ran.err.splitlines()))
+    assert sentence in ran.err

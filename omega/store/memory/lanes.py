@@ -7,6 +7,7 @@ Source   docs/decisions/0058-the-order-of-the-queue.md; functions/lanes.sql.
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from uuid import UUID
 
 import numpy as np
 
@@ -39,6 +40,8 @@ class MemoryLanes(MemoryPipelines):
     _agreements: dict[str, _Agreement]
     _use: tuple[float, dict[str, Amounts]] | None = None
     """When use was summed up last, in seconds of the clock, and what each tenant used."""
+    _reclaim: tuple[UUID, float] | None = None
+    """Who holds the right to reclaim, and until when."""
 
     def lanes(self, scheduler: str) -> list[LaneHead]:
         """Return the heads of the lanes of a kind, and of all kinds that have a fair order."""
@@ -73,6 +76,16 @@ class MemoryLanes(MemoryPipelines):
         self._agreements[scheduler] = _Agreement(order, replica, ends_s)
         self._note_order(scheduler, order)
         return None
+
+    def lease_reclaim(self, scheduler: str, replica: str, *, holder: UUID, lease_ms: int) -> bool:
+        """Lease the right to reclaim for tenants; return whether the holder has it."""
+        del scheduler, replica
+        now_s = self._clock.now()
+        held_by, ends_s = self._reclaim or (holder, now_s)
+        if held_by != holder and ends_s > now_s:
+            return False
+        self._reclaim = (holder, now_s + min(lease_ms, LIMITS.reclaim_ms_max) / 1_000)
+        return True
 
     def tenants(self) -> list[Tenant]:
         """Return the tenants that were set, by name."""

@@ -66,6 +66,7 @@ class Preemption(ForcedEvictions):
             placed=integers([job.placed for job in jobs]),
             running=integers([job.placed - job.ended for job in jobs]),
             scheduler=tuple(job.spec.scheduler for job in jobs),
+            tenant=tuple(job.spec.tenant for job in jobs),
         )
 
     def yielding(self, precedence: int) -> Yielding:

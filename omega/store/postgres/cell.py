@@ -192,11 +192,11 @@ class PostgresCell:
         assert len(machine) <= LIMITS.occupied_machines_max
         (row,) = self._link.call(
             "SELECT jobs, tasks, machines, started_ms, amounts, about, precedences, yields_to,"
-            " minimums, placed, running, schedulers FROM omega.read_occupants(%s)",
+            " minimums, placed, running, schedulers, tenants FROM omega.read_occupants(%s)",
             (Int(machine),),
         )
-        job, task, on, started_ms, amounts, about, precedence, yields_to, *counts, schedulers = row
-        minimum, placed, running = counts
+        job, task, on, started_ms, amounts, about, precedence, yields_to, *rest = row
+        minimum, placed, running, schedulers, tenants = rest
         return Occupants(
             job=job,
             task=task,
@@ -210,6 +210,7 @@ class PostgresCell:
             placed=placed,
             running=running,
             scheduler=tuple(schedulers),
+            tenant=tuple(tenants),
         )
 
     def yielding(self, precedence: int) -> Yielding:

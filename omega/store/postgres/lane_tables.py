@@ -1,4 +1,5 @@
-"""The order of the queue: the index of lanes, tenants, what they use, and the order of each kind.
+"""The order of the queue: the index of lanes, tenants, what they use, and the order of each kind;
+and the lease of the process that reclaims.
 
 Goal     Lease the next jobs under a fair order without reading the queue.
 Promise  No commit writes these tables. What tenants use can be summed up again, so its table is
@@ -17,6 +18,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    Uuid,
     text,
 )
 
@@ -64,4 +66,17 @@ def declare_lanes(metadata: MetaData, job: Table) -> None:
         moment("expires_at"),
         moment("changed_at"),
         postgresql_with={"fillfactor": 50},
+    )
+    Table(
+        "reclaim_lease",
+        metadata,
+        Column("single", Boolean, primary_key=True, server_default=text("true")),
+        Column("holder", Uuid, nullable=False),
+        Column("scheduler", Text, nullable=False),
+        Column("replica", Text, nullable=False),
+        Column("login", Text, nullable=False, server_default=text("SESSION_USER")),
+        moment("expires_at"),
+        CheckConstraint("single", name="one_row"),
+        postgresql_with={"fillfactor": 50},
+        prefixes=["UNLOGGED"],
     )

@@ -7,6 +7,8 @@ Promise  A read of lanes has at most `LIMITS.lanes_max` rows for each kind. A te
 Source   docs/decisions/0058-the-order-of-the-queue.md; functions/lanes.sql.
 """
 
+from uuid import UUID
+
 from omega.model.lanes import Lane, QueueOrder
 from omega.model.wire import shape_from_wire
 from omega.ordering.tenants import Tenant, TenantTree
@@ -62,6 +64,13 @@ class PostgresLanes:
             (scheduler, replica, order.value, lease_ms),
         )
         return None if granted else AnotherOrder(QueueOrder(held_as), held_by)
+
+    def lease_reclaim(self, scheduler: str, replica: str, *, holder: UUID, lease_ms: int) -> bool:
+        """Lease the right to reclaim for tenants; return whether the holder has it."""
+        ((granted,),) = self._link.call(
+            "SELECT omega.lease_reclaim(%s, %s, %s, %s)", (holder, scheduler, replica, lease_ms)
+        )
+        return bool(granted)
 
     def tenants(self) -> list[Tenant]:
         """Return the tenants that were set, by name."""

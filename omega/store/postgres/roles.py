@@ -59,6 +59,7 @@ ROLES: Final = (
             "read_lanes",
             "read_tenant_use",
             "agree_on_order",
+            "lease_reclaim",
             "read_allocations_of",
             "read_occupants",
             "read_yielding",

@@ -105,6 +105,35 @@ def test_every_kind_may_lease_in_a_fair_order(kind: str) -> None:
 
 
 @pytest.mark.usefixtures("entries")
+def test_every_kind_that_evicts_nobody_may_reclaim() -> None:
+    assert 2.5 == configured("roomiest", {"order": "drf", "reclaim": "2.5"}).reclaim_after_s
+    assert 0 == configured("batch", {"reclaim": "0"}).reclaim_after_s
+    assert configured("batch", {}).reclaim_after_s is None
+
+
+@pytest.mark.usefixtures("entries")
+@pytest.mark.parametrize(
+    ("kind", "settings", "sentence"),
+    [
+        ("batch", {"reclaim": "soon"}, "'soon' is no number of seconds from 0 to 86,400"),
+        ("batch", {"reclaim": "-1"}, "'-1' is no number"),
+        ("batch", {"reclaim": "nan"}, "'nan' is no number"),
+        ("batch", {"reclaim": "86401"}, "'86401' is no number"),
+        ("batch", {"reclaim": "1", "preempts": "true"}, "evicts tasks of all tenants already"),
+        ("service", {"reclaim": "1"}, "service evicts tasks of all tenants already"),
+    ],
+)
+def test_a_setting_of_reclaiming_that_has_no_meaning_is_refused(
+    kind: str, settings: dict[str, str], sentence: str
+) -> None:
+    with pytest.raises(BadInput) as refused:
+        configured(kind, settings)
+
+    assert "reclaim" == refused.value.field
+    assert sentence in refused.value.sentence
+
+
+@pytest.mark.usefixtures("entries")
 def test_an_order_that_is_none_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(BadInput) as refused:
         configured("batch", {"order": "chosy"})

@@ -171,6 +171,30 @@ BEGIN
        SET replica = excluded.replica, login = session_user, expires_at = greatest(o.expires_at, excluded.expires_at);
 END $$;
 
+-- Let one process at a time reclaim for tenants, for the time of a lease, but ${reclaim_ms_max} ms at most. Returns whether the
+-- caller holds the lease now; its holder may renew it. No call waits: if another one runs, the answer is false.
+CREATE FUNCTION omega.lease_reclaim(_holder uuid, _scheduler text, _replica text, _lease_ms bigint) RETURNS boolean
+LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    lasts interval;
+BEGIN
+    PERFORM needs_read_committed();
+    lasts := least(lease_length(_lease_ms), lease_length(${reclaim_ms_max}));
+    IF _holder IS NULL OR NOT is_name(_scheduler) OR NOT is_name(_replica) THEN
+        RAISE EXCEPTION 'bad lease: it needs a holder, a kind and a replica' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF NOT pg_try_advisory_xact_lock(hashtext('omega.reclaim_lease'), 0) THEN
+        RETURN false;
+    END IF;
+    INSERT INTO reclaim_lease AS l (holder, scheduler, replica, expires_at)
+    VALUES (_holder, _scheduler, _replica, clock_timestamp() + lasts)
+        ON CONFLICT (single) DO UPDATE
+       SET holder = excluded.holder, scheduler = excluded.scheduler, replica = excluded.replica, login = session_user,
+           expires_at = excluded.expires_at
+     WHERE l.expires_at <= clock_timestamp() OR (l.holder = _holder AND l.login = session_user);
+    RETURN FOUND;
+END $$;
+
 -- Set the weight and the parent of a tenant. A parent is a tenant that was set before, and no descendant. The table is locked
 -- so that two calls cannot make a cycle together; reads go on.
 CREATE FUNCTION omega.set_tenant(_name text, _weight integer, _parent text)

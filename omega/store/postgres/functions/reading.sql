@@ -138,7 +138,7 @@ CREATE FUNCTION omega.read_occupants(
     _machines integer[],
     OUT jobs bigint[], OUT tasks integer[], OUT machines integer[], OUT started_ms bigint[], OUT amounts integer[],
     OUT about bigint[], OUT precedences integer[], OUT yields_to bigint[], OUT minimums integer[],
-    OUT placed integer[], OUT running integer[], OUT schedulers text[]
+    OUT placed integer[], OUT running integer[], OUT schedulers text[], OUT tenants text[]
 ) LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp AS $$
 BEGIN
     IF (cardinality(_machines) <= ${occupied_machines_max}) IS NOT TRUE THEN
@@ -148,7 +148,7 @@ BEGIN
         -- A join hashes the machines; a comparison with the array would try one after the other.
         SELECT a.* FROM (SELECT DISTINCT unnest(_machines) AS id) AS m JOIN allocation a ON a.machine_id = m.id
     ), concerned AS MATERIALIZED (
-        SELECT j.id, j.scheduler, j.precedence, j.minimum, j.placed, j.placed - j.ended AS running,
+        SELECT j.id, j.scheduler, j.tenant, j.precedence, j.minimum, j.placed, j.placed - j.ended AS running,
                CASE WHEN j.preemptible THEN j.precedence::bigint + c.precedence_gap ELSE ${never_yields} END AS yields_to
           FROM job j CROSS JOIN cell c WHERE j.id IN (SELECT l.job_id FROM live l)
     )
@@ -162,8 +162,9 @@ BEGIN
            (SELECT coalesce(array_agg(c.minimum ORDER BY c.id), '{}') FROM concerned c),
            (SELECT coalesce(array_agg(c.placed ORDER BY c.id), '{}') FROM concerned c),
            (SELECT coalesce(array_agg(c.running ORDER BY c.id), '{}') FROM concerned c),
-           (SELECT coalesce(array_agg(c.scheduler ORDER BY c.id), '{}') FROM concerned c)
-      INTO jobs, tasks, machines, started_ms, amounts, about, precedences, yields_to, minimums, placed, running, schedulers
+           (SELECT coalesce(array_agg(c.scheduler ORDER BY c.id), '{}') FROM concerned c),
+           (SELECT coalesce(array_agg(c.tenant ORDER BY c.id), '{}') FROM concerned c)
+      INTO jobs, tasks, machines, started_ms, amounts, about, precedences, yields_to, minimums, placed, running, schedulers, tenants
       FROM live l;
 END $$;
 

@@ -27,6 +27,7 @@ def test_as_much_goes_as_is_too_much_and_no_more() -> None:
         placed=integers([1, 1]),
         running=integers([1, 1]),
         scheduler=("batch", "batch"),
+        tenant=("default", "default"),
     )
 
     then = after_notices(view, [Notice(1, amounts(cpu_milli=1_000), 9)], there)

@@ -1,0 +1,151 @@
+"""Reclaiming by whole processes on a virtual cell: evictions give a tenant its share."""
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from omega.config import Settings
+from omega.errors import BadInput
+from omega.model.jobs import JobSpec
+from omega.model.lanes import QueueOrder
+from omega.nodes.virtual import VirtualNodes, nothing_else
+from omega.ordering.tenants import Tenant
+from omega.sim.virtual_cell import VirtualCell
+from omega.testing.builders import a_cell, a_spec
+from schedulers.batch import BatchScheduler
+
+MACHINES, CORES = 10, 4
+AFTER_S = 5.0
+SOON_S = AFTER_S + 12
+"""Until room was reclaimed: a job may be tried again only ten seconds after it has found none."""
+LONG_MS = 10**9
+ABOVE = 10
+
+
+def jobs_of(tenant: str, jobs: int, *, precedence: int = 0, tasks: int = 1) -> list[JobSpec]:
+    """Return jobs whose tasks take a core for good."""
+    spec = a_spec(tasks, tenant=tenant, precedence=precedence, cpu_milli=1_000, duration_ms=LONG_MS)
+    return [spec] * jobs
+
+
+class Cell:
+    """Forty cores and replicas of batch in a fair order."""
+
+    def __init__(self, *, reclaim: float | None = AFTER_S, replicas: int = 2) -> None:
+        self.cell = VirtualCell(
+            a_cell(MACHINES, cpu_milli=CORES * 1_000), seed=7, settings=Settings.model_construct()
+        )
+        self.store = self.cell.store
+        self.cell.live(
+            VirtualNodes(lambda _: None, speedup=1.0).life(threading.Event(), nothing_else)
+        )
+        for replica in range(replicas):
+            scheduler = BatchScheduler()
+            scheduler.queue_order = QueueOrder.DRF
+            scheduler.reclaim_after_s = reclaim
+            self.cell.schedule(scheduler, str(replica))
+
+    def run(self, *jobs: Sequence[JobSpec], seconds: float) -> list[list[int]]:
+        """Submit lists of jobs, and let time pass; return their ids."""
+        ids = [self.store.submit(specs) for specs in jobs]
+        self.cell.run(self.cell.clock.now() + seconds)
+        self.cell.check()
+        return ids
+
+    def cores(self) -> Counter[str]:
+        """Return how many cores each tenant uses."""
+        found = [self.store.job(job) for job in self.store.allocations().job.tolist()]
+        return Counter(job.tenant for job in found if job is not None)
+
+    def evicted(self, jobs: Sequence[int]) -> int:
+        """Return how many of these jobs were evicted at some time."""
+        found = [self.store.job(job) for job in jobs]
+        return sum(job is not None and job.evicted_by is not None for job in found)
+
+
+def test_without_it_nobody_makes_way() -> None:
+    cell = Cell(reclaim=None)
+    cell.run(jobs_of("a", 100), seconds=10)
+    cell.run(jobs_of("b", 100, precedence=ABOVE), seconds=4 * SOON_S)
+
+    assert {"a": 40} == cell.cores()
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 4])
+def test_a_tenant_below_its_share_gets_it_and_no_more(replicas: int) -> None:
+    cell = Cell(replicas=replicas)
+    (first,) = cell.run(jobs_of("a", 100), seconds=10)
+    cell.run(jobs_of("b", 100, precedence=ABOVE), seconds=AFTER_S - 1)
+    assert {"a": 40} == cell.cores()
+
+    cell.run(seconds=4 * SOON_S)
+
+    assert {"a": 20, "b": 20} == cell.cores()
+    assert 20 == cell.evicted(first)
+    cell.run(seconds=4 * SOON_S)
+    assert 20 == cell.evicted(first)
+
+
+def test_jobs_of_a_precedence_that_is_not_higher_evict_nobody() -> None:
+    cell = Cell()
+    cell.run(jobs_of("a", 100), seconds=10)
+    cell.run(jobs_of("b", 100, precedence=ABOVE - 1), seconds=4 * SOON_S)
+
+    assert {"a": 40} == cell.cores()
+
+
+def test_a_job_of_many_tasks_gets_its_tenants_share_too() -> None:
+    cell = Cell()
+    cell.run(jobs_of("a", 1, tasks=40), seconds=10)
+    cell.run(jobs_of("b", 1, tasks=60, precedence=ABOVE), seconds=4 * SOON_S)
+
+    assert {"a": 20, "b": 20} == cell.cores()
+
+
+def test_a_gang_gets_room_only_if_all_of_it_is_within_the_share() -> None:
+    for tasks, gets in ((20, 20), (21, 0)):
+        cell = Cell()
+        cell.run(jobs_of("a", 100), seconds=10)
+        gang = a_spec(
+            tasks, minimum=tasks, tenant="b", precedence=ABOVE, duration_ms=LONG_MS, cpu_milli=1_000
+        )
+        cell.run([gang], seconds=4 * SOON_S)
+
+        assert gets == cell.cores()["b"]
+
+
+def test_a_gang_falls_as_a_whole_or_not_at_all() -> None:
+    for tasks, left in ((4, 20), (21, 40)):
+        cell = Cell()
+        gang = a_spec(tasks, minimum=tasks, tenant="a", duration_ms=LONG_MS, cpu_milli=1_000)
+        cell.run([gang] * (40 // tasks), jobs_of("a", 40 % tasks), seconds=10)
+        full = cell.cores()["a"]
+        cell.run(jobs_of("b", 20, precedence=ABOVE), seconds=4 * SOON_S)
+        kept = cell.cores()["a"]
+
+        assert 40 == full
+        assert (left if tasks == 4 else 21) == kept
+        assert 0 == kept % tasks or tasks == 21
+
+
+def test_weights_and_parents_are_respected() -> None:
+    cell = Cell()
+    for tenant in (Tenant("org", 3), Tenant("x", 2, "org"), Tenant("y", 1, "org")):
+        cell.store.set_tenant(tenant)
+    cell.run(jobs_of("other", 100), seconds=10)
+    cell.run(
+        jobs_of("x", 100, precedence=ABOVE), jobs_of("y", 100, precedence=ABOVE), seconds=6 * SOON_S
+    )
+
+    assert {"x": 20, "y": 10, "other": 10} == dict(cell.cores())
+
+
+def test_an_order_that_compares_no_shares_refuses_it() -> None:
+    cell = VirtualCell(a_cell(1), seed=1, settings=Settings.model_construct())
+    scheduler = BatchScheduler()
+    scheduler.reclaim_after_s = 1.0
+    cell.schedule(scheduler, "0")
+    with pytest.raises(BadInput, match="the order of batch is fifo"):
+        cell.run(1)
