@@ -187,10 +187,7 @@ class FairQueue:
         asked_s = self._clock.now()
         use = yield from called("tenant_use", lambda store: store.tenant_use(age_ms_max=0))
         summed_s = asked_s - use.age_ms / 1_000
-        self._charges = {
-            by: it for by, it in self._charges.items() if it.at_s >= summed_s or not it.is_over
-        }
-        self._evicted = [it for it in self._evicted if it.at_s >= summed_s]
+        self._drop_charges(summed_s, open_too=False)
         self._known = replace(self._known, use=_use_rows(self._known.nodes, use))
         return summed_s
 
@@ -258,8 +255,7 @@ class FairQueue:
         asked_s = self._clock.now()
         use = yield from self._read_use()
         summed_s = asked_s - use.age_ms / 1_000
-        self._charges = {by: it for by, it in self._charges.items() if it.at_s >= summed_s}
-        self._evicted = [it for it in self._evicted if it.at_s >= summed_s]
+        self._drop_charges(summed_s, open_too=True)
         viewed_s = self._clock.now()
         view = yield from refreshed()
         room, before = view.open_room(), self._room
@@ -317,6 +313,18 @@ class FairQueue:
         if self.order is not QueueOrder.CHOOSY:
             return lane.tenant
         return lane if lane.has_constraints else Lane(lane.tenant, 0)
+
+    def _drop_charges(self, summed_s: float, *, open_too: bool) -> None:
+        """Drop what a sum of use that was made then includes.
+
+        Charges for attempts that are not over are dropped only if `open_too`.
+        """
+        self._charges = {
+            by: it
+            for by, it in self._charges.items()
+            if it.at_s >= summed_s or not (it.is_over or open_too)
+        }
+        self._evicted = [it for it in self._evicted if it.at_s >= summed_s]
 
     def _used(self, known: _Known, charges: Iterable[_Charge] | None = None) -> Amounts:
         """Return what tenants use: (tenants, resources).

@@ -2,10 +2,10 @@
 
 Goal     Try one of ten thousand equal jobs on a full cell, and not all of them.
 Promise  A head is passed over only if it needs at least as much, of each resource, as a job of the
-         same key that found no room since the view last gained any. A smaller job behind a large
-         one is tried at once, and any other after a pause, which doubles with each one in vain.
-         If that job finds room, those that need as much or less are passed over no more: the one
-         before it found none because few machines take it.
+         same lane or tenant that found no room since the view last gained any, or after 64 such
+         jobs. A smaller job behind a large one is tried at once. After a pause one job is tried
+         all the same; each trial that finds no room doubles the pause. If a job is placed, those
+         that found none and need no more than it count no longer: few machines take them.
 Source   Choosy (EuroSys 2013): who cannot use what is free is passed over;
          docs/decisions/0058-the-order-of-the-queue.md.
 """
@@ -23,7 +23,7 @@ from omega.store.lanes import LaneHead
 
 _Key = TypeVar("_Key")
 SIZES_MAX: Final = 64
-"""After jobs of so many sizes have found no room, every head is passed over."""
+"""After so many jobs have found no room, every head is passed over."""
 PAUSE_S: Final = 0.1
 PAUSE_S_MAX: Final = 10.0
 
@@ -33,12 +33,16 @@ class _Failures:
     """What found no room."""
 
     until_s: float
+    """When the next job is tried all the same."""
     pause_s: float = PAUSE_S
     needs: list[tuple[Amounts, Amounts]] = field(default_factory=list)
     """What a task needs, and what the job needs to get any task placed: (resources,) each."""
 
-    def as_small(self, task: Amounts, whole: Amounts) -> list[bool]:
-        """Return which needs are met by a job that needs so much, for a task and as a whole."""
+    def as_large(self, task: Amounts, whole: Amounts) -> list[bool]:
+        """Return for each of the needs whether a job needs at least as much.
+
+        `task` and `whole` (resources,) are what one of its tasks needs, and all of them.
+        """
         return [
             bool((task >= of_task).all() and (whole >= at_least).all())
             for of_task, at_least in self.needs
@@ -76,17 +80,19 @@ class PassedOver(Generic[_Key]):
         if known is None:
             return
         task = job_demand(job.spec) // job.spec.tasks
-        met = known.as_small(task, task * tasks)
-        known.needs = [need for need, is_met in zip(known.needs, met, strict=True) if not is_met]
+        as_large = known.as_large(task, task * tasks)
+        known.needs = [
+            need for need, is_no_more in zip(known.needs, as_large, strict=True) if not is_no_more
+        ]
         if not known.needs:
             del self._failures[key]
 
     def jobs_max(self, key: _Key, head: LaneHead, wanted: int, viewed_s: float) -> int:
         """Return how many jobs of a lane, at most `wanted`, may find room, as far as is known.
 
-        It is one after a pause: if that finds none, others are not delayed for it. A pause counts
-        as over if it was when the view was read, at `viewed_s`. Room that has come free since then
-        would go to one job of each lane, although it is for those of the poorest tenant.
+        It is one after a pause. Whether the pause is over is judged at `viewed_s`, when the view
+        was read. Otherwise room that came free since then would go to one job of each lane, and
+        not to the tenant with the smallest share.
         """
         known = self._failures.get(key)
         if known is None:
@@ -94,6 +100,6 @@ class PassedOver(Generic[_Key]):
         if viewed_s >= known.until_s:
             return min(1, wanted)
         whole = np.array(head.demand)
-        as_small = known.as_small(whole // head.tasks, whole)
-        is_smaller = len(as_small) < SIZES_MAX and not any(as_small)
+        as_large = known.as_large(whole // head.tasks, whole)
+        is_smaller = len(as_large) < SIZES_MAX and not any(as_large)
         return wanted if is_smaller else 0

@@ -132,7 +132,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant(
         "patient-jobs-evict",
         ATTEMPT,
-        "_make_way",
+        "_without_room",
         "job = «impatient_part(job, each.patient)»",
         "job",
         "Others are evicted for a mere preference.",
