@@ -1,4 +1,4 @@
-"""A store in memory: the cell of virtual processes, and the tests' reference for Postgres.
+"""A store in memory: for processes simulated in virtual time, and as the reference for Postgres.
 
 Goal     Do what the Postgres store does, in one process, at the speed of arrays.
 Promise  The store passes the same contracts. It judges by `omega.cell.judge`. All its times are its
@@ -126,7 +126,8 @@ class MemoryStore(
         evicted_from = self._evicted_from(outcome)
         if outcome.accepted.any():
             self._apply(transaction, outcome)
-        # Recorded last: stories rely on runs that begin and end before their commit is recorded.
+        # Recorded last: a story expects no commit to be recorded before the start and end times of
+        # the tasks that it placed and evicted.
         self._record(transaction, outcome, evicted_from)
         return outcome
 
