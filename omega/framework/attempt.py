@@ -57,7 +57,8 @@ class PlanningContext:
     """What `Think` adds to the time that placement itself takes."""
     limits: Limits = LIMITS
     explains: bool = True
-    """Whether to record why there is no room, for users and for waking; simulations do not."""
+    """Whether to record why there is no room, for users and for waking. The paper's experiments do
+    not, nor does the planning of helpers."""
     signals: Callable[[View, Sequence[LeasedJob]], Signals] | None = None
     """Returns the signals for a view on which these jobs will be placed; None: no signals."""
     preempts: bool = False
@@ -220,7 +221,9 @@ def _make_way(
         job = with_grants(each.to_place, mine, mine.machine, everyone, mine.task[:0])
         job = impatient_part(job, each.patient)
         if each.patient and (job.lacking > 1 or not len(job.unplaced)):
-            continue  # no victims are sought for a gang while any of its groups is patient
+            # A gang that lacks several tasks waits as a whole, so nobody is evicted for a part of
+            # it. Otherwise the groups that are not patient may evict, if they have tasks left.
+            continue
         rng = context.rng(each.job, each.tries)
         machines = machines_to_look_at(view, job, rng)
         more = yield from _look(view, job, machines, claims, rng)

@@ -188,7 +188,7 @@ class Process:
         """Agree on the kind's order for `lease_ms` from now, a minute at most.
 
         Raises BadInput if other replicas of the kind have agreed on another order. A scheduler with
-        rounds leases all jobs, in no order, and does not agree on one.
+        rounds leases all its jobs, whatever the order says, and does not agree on one.
         """
         if not self.housekeeps or self.scheduler.rounds is not None:
             return

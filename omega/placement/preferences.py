@@ -5,7 +5,9 @@ Promise  A machine's score is the sum of the weights of the preferences that it 
          to a machine only if no machine of a higher score takes it. The exception is a gang that
          lacks several tasks: these go to any of the machines of the highest scores that together
          take them. How many tasks of one group find room does not depend on preferences. For a
-         group without preferences, only the scheduler's own choice counts.
+         group without preferences, only the scheduler's own choice counts. Scores are ignored
+         elsewhere for gangs of several groups that fit only if they are packed (`place_each`), and
+         for claims with evictions (`victims.py`).
 Source   Preferred node affinity of Kubernetes, affinity of Nomad; Sharma et al. (SoCC 2011), soft
          constraints; docs/decisions/0062-preferences.md.
 """

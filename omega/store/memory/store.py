@@ -80,7 +80,11 @@ class MemoryStore(
     MemoryTurns,
     MemoryRegistry,
 ):
-    """A cell, its job queue and its registry. A mark is the number of transactions so far."""
+    """A cell, its job queue and its registry.
+
+    A mark is the number of changes of machines and allocations so far. A commit is one change if it
+    grants a claim, and none otherwise. The marks of `judged_since` count recorded transactions.
+    """
 
     def __init__(
         self,
@@ -230,7 +234,7 @@ class MemoryStore(
         return broken + self._quotas.broken(self._allocations.live())
 
     def use(self) -> CellUse:
-        """Sum up the cell and its queue; machines that are gone are left out."""
+        """Sum up the cell and its queue. Capacity and use are without machines that are gone."""
         state = self._machines.state
         here = state != MachineState.GONE
         capacity = self._machines.capacity[here].sum(axis=0).tolist()
