@@ -311,8 +311,9 @@ class MemoryStore(
             granted = np.flatnonzero(outcome.accepted[part.claims]) + part.claims.start
             if len(granted):
                 self._place(part, transaction, outcome, granted, number)
+        # Helpers that got no other place end; all other evicted tasks are in the queue again.
         for job, tasks in evicted.items():
-            self._give_up(self._jobs[job], tasks)
+            self._end_lost_helpers(self._jobs[job], tasks)
 
     def _place(
         self,
