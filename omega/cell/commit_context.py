@@ -31,24 +31,28 @@ from omega.model.resources import KINDS
 
 @dataclass(frozen=True, eq=False)
 class Victims:
-    """The jobs that a transaction's evictions name, with all live allocations of these jobs."""
+    """All running tasks of the jobs of which a transaction's evictions name tasks.
+
+    Any of them may have to be evicted: if a gang breaks, its other tasks are evicted too.
+    """
 
     job: Ids
-    """The job of each live allocation; ascending by job, then by task."""
+    """The job of each running task; ascending by job, then by task."""
     task: Index
     machine: Ids
     amounts: Amounts
 
     about: Ids
-    """The distinct jobs, ascending; the next three arrays have one entry for each."""
+    """The jobs named, distinct, ascending; the next three arrays have one entry for each."""
     yields_to: Counts
-    """The least precedence of a claim for which tasks of the job may be evicted."""
+    """The least precedence that a claim's job must have for its claims to evict the job's tasks."""
     minimum: Counts
     placed: Counts
     """Tasks that run or have ended."""
     own: Mask
-    """(jobs of the transaction, distinct jobs): whether both jobs are of one scheduler and the
-    transaction presents the latter's current lease, so that any of its tasks may be evicted."""
+    """(jobs of the transaction, `about`): whether both jobs are of one kind of scheduler and the
+    transaction presents the current leases of both. Then claims of the first may evict any task of
+    the second, whatever the precedences."""
 
     def __post_init__(self) -> None:
         assert len(self.job) == len(self.task) == len(self.machine) == len(self.amounts)
@@ -83,7 +87,7 @@ class CommitContext:
     lease_held: Mask
     """For each job, whether the token presented is the current one."""
     minimum: Counts
-    """For each job, how many placed tasks its gang needs; 0 for an incremental job."""
+    """For each job, how many placed tasks its gang needs; 0 for a job that is no gang."""
     placed: Counts
     """For each job, how many of its tasks run or have ended."""
     precedence: Counts

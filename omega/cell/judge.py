@@ -20,9 +20,9 @@ from omega.model.outcomes import ACCEPTED, NO_IDS, Outcome, Verdict
 def judge(rows: MachineRows, transaction: Transaction, context: CommitContext) -> Outcome:
     """Judge the claims in order, job by job, against what earlier granted claims left.
 
-    The usual case is decided here: no evictions, quotas that suffice for all claims, and no claim
-    with an alternate that is refused because of its machine. `judge_sequentially` decides all other
-    transactions, and has the whole rule.
+    The usual case is decided here: the transaction has no evictions, its quotas suffice for all
+    claims, and no claim that has alternates is refused because of its own machine.
+    `judge_sequentially` decides all other transactions, and has the whole rule.
 
     `rows` must hold every existing machine that the transaction names or that runs one of
     `context.victims`. The outcome's fresh rows are the machines named or changed, after the commit.
@@ -80,7 +80,7 @@ def _before_fit(
 
 
 def _needs_an_alternate(claims: Claims, verdicts: Verdicts) -> bool:
-    """Return whether a claim with alternates was refused because of its machine."""
+    """Return whether a claim that has alternates was refused because of its own machine."""
     of_machines = (Verdict.GONE, Verdict.CLOSED, Verdict.STALE, Verdict.OVERCOMMIT)
     return bool(np.isin(verdicts[claims.alternates.claim], of_machines).any())
 

@@ -20,12 +20,12 @@ from omega.model.outcomes import Outcome, Verdict
 
 @dataclass(frozen=True, eq=False)
 class _Options:
-    """All machines on which claims may land: by claim, its own machine first, then alternates."""
+    """All machines on which claims may be granted: of each claim its own, then its alternates."""
 
     first: Index
     """(claims + 1,): where each claim's options begin; the last entry is the number of options."""
     at: Index
-    """Row of the machine; -1 where there is none."""
+    """Row of each option's machine; -1 for an unknown machine."""
     machine: Ids
     demand: Amounts
     machine_verdict: Verdicts
@@ -54,18 +54,18 @@ class _Left:
 
     free: Amounts
     live: Mask
-    """For each allocation of `Victims`, whether it has not been evicted."""
+    """For each task of `Victims`, whether it has not been evicted."""
     balances: QuotaBalances
-    fallen: tuple[int, ...] = ()
-    """Positions in `Victims` of evicted allocations, in the order of their eviction."""
+    evicted: tuple[int, ...] = ()
+    """Positions in `Victims` of evicted tasks, in the order of their eviction."""
 
     def copy(self) -> "_Left":
-        return _Left(self.free.copy(), self.live.copy(), self.balances, self.fallen)
+        return _Left(self.free.copy(), self.live.copy(), self.balances, self.evicted)
 
     def evict(self, these: Index, at: Index, amounts: Amounts) -> None:
         np.add.at(self.free, at[these], amounts[these])
         self.live[these] = False
-        self.fallen += tuple(these.tolist())
+        self.evicted += tuple(these.tolist())
 
 
 class _SequentialJudge:
@@ -77,9 +77,11 @@ class _SequentialJudge:
         self._victims = context.victims
         self._options = _Options.of(rows, transaction)
         self._at = rows.where(context.victims.machine)
+        """Row of the machine on which each task of `Victims` runs."""
         self._position = _positions(context.victims)
         self._named = _named(transaction.claims)
         self._granted_to: set[int] = set()
+        """The jobs judged so far that were granted a claim."""
         everyone = np.ones(len(context.victims), dtype=np.bool_)
         self.left = _Left(rows.free, everyone, context.quota_balances)
         self.verdicts = np.zeros(len(transaction.claims), dtype=np.int8)
@@ -106,7 +108,11 @@ class _SequentialJudge:
             self.machine[part.claims] = self._claims.machine[part.claims]
 
     def _weigh(self, claim: int, number: int, job: int, granted: set[int], left: _Left) -> Verdict:
-        """Judge one claim on its own machine, then on its alternates; apply it where it fits."""
+        """Judge one claim on its own machine, then on its alternates; if granted, update `left`.
+
+        `number` is the position of the claim's job in the transaction, and `granted` has the tasks
+        of that job that earlier claims were granted for.
+        """
         task = int(self._claims.task[claim])
         if not self._context.lease_held[number]:
             return Verdict.LEASE_LOST
@@ -116,12 +122,12 @@ class _SequentialJudge:
             return Verdict.ALREADY_PLACED
 
         first, end = self._options.first[claim : claim + 2]
-        who = job, number
-        refusal = self._take(first, left, named, who)
+        claimant = job, number
+        refusal = self._take(first, left, named, claimant)
         if refusal is Verdict.ACCEPTED or is_placed:
             return refusal  # alternates evict nothing, so a placed task cannot move to one
         for option in range(first + 1, end):
-            if self._take(option, left, (), who) is Verdict.ACCEPTED:
+            if self._take(option, left, (), claimant) is Verdict.ACCEPTED:
                 self.machine[claim] = self._options.machine[option]
                 return Verdict.ACCEPTED
         return refusal
@@ -132,19 +138,23 @@ class _SequentialJudge:
         return evicted or bool(self._context.unplaced[claim])
 
     def _take(
-        self, option: int, left: _Left, named: tuple[tuple[int, int], ...], who: tuple[int, int]
+        self,
+        option: int,
+        left: _Left,
+        named: tuple[tuple[int, int], ...],
+        claimant: tuple[int, int],
     ) -> Verdict:
-        """Judge a claim on one machine; if it is granted, apply what it takes and evicts to `left`.
+        """Judge a claim on one machine; if granted, update `left` with what it takes and evicts.
 
-        `named` has job and task of each eviction; `who` is the id of the claim's job and the job's
-        position in the transaction.
+        `named` has job and task of each eviction; `claimant` is the id of the claim's job and that
+        job's position in the transaction.
         """
-        job, _ = who
+        job, _ = claimant
         machine_verdict = Verdict(int(self._options.machine_verdict[option]))
         if machine_verdict is not Verdict.ACCEPTED:
             return machine_verdict
         at = int(self._options.at[option])
-        these = self._evicted_by(named, at, who, left)
+        these = self._evicted_by(named, at, claimant, left)
         if these is None:
             return Verdict.PRECEDENCE
         here = these[self._at[these] == at]
@@ -160,29 +170,29 @@ class _SequentialJudge:
         return Verdict.ACCEPTED
 
     def _evicted_by(
-        self, named: tuple[tuple[int, int], ...], at: int, who: tuple[int, int], left: _Left
+        self, named: tuple[tuple[int, int], ...], at: int, claimant: tuple[int, int], left: _Left
     ) -> Index | None:
         """Return the positions in `Victims` of all that a claim evicts; None if it may not.
 
-        The tasks that the claim names come first, then the rest of gangs that break with them.
+        The tasks that the claim names come first, then the other tasks of gangs that break by that.
         """
-        mover, number = who
+        claimant_job, number = claimant
         these: list[int] = []
         for job, task in named:
             victim = self._position.get((job, task))
             if victim is None or victim in these or not left.live[victim]:
                 return None
-            is_near = self._at[victim] == at or job == mover
-            if not is_near or not self._may_evict(job, number):
+            is_permitted_place = self._at[victim] == at or job == claimant_job
+            if not is_permitted_place or not self._may_evict(job, number):
                 return None
             these.append(victim)
-        counted = np.array(these, dtype=np.intp)
+        evicted = np.array(these, dtype=np.intp)
         for job in dict.fromkeys(job for job, _ in named):
-            counted = np.concatenate([counted, self._falling(job, counted, left)])
-        return counted
+            evicted = np.concatenate([evicted, self._rest_of_broken_gang(job, evicted, left)])
+        return evicted
 
     def _may_evict(self, job: int, number: int) -> bool:
-        """Return whether claims of the transaction's job of this number may evict a job's tasks."""
+        """Return whether claims of the transaction's job `number` may evict tasks of `job`."""
         about = int(np.searchsorted(self._victims.about, job))
         if self._victims.minimum[about] > 0 and job in self._granted_to:
             return False  # its gang may have its minimum only by the grants of this transaction
@@ -190,8 +200,8 @@ class _SequentialJudge:
         yields = self._victims.yields_to[about] <= precedence
         return bool(yields or self._victims.own[number, about])
 
-    def _falling(self, job: int, these: Index, left: _Left) -> Index:
-        """Return what else of a job is evicted with these: nothing, or all of a gang that broke."""
+    def _rest_of_broken_gang(self, job: int, these: Index, left: _Left) -> Index:
+        """Return the other tasks of a job if evicting these breaks its gang; none otherwise."""
         about = int(np.searchsorted(self._victims.about, job))
         others = left.live & (self._victims.job == job)
         others[these] = False
@@ -213,22 +223,22 @@ def judge_sequentially(
     for number, part in enumerate(transaction.jobs):
         judging.judge_job(number, part)
 
-    victims, fallen = context.victims, np.array(judging.left.fallen, dtype=np.intp)
+    victims, evicted = context.victims, np.array(judging.left.evicted, dtype=np.intp)
     granted = np.isin(rows.id, judging.machine[judging.verdicts == Verdict.ACCEPTED])
-    lost = np.isin(rows.id, victims.machine[fallen])
+    lost = np.isin(rows.id, victims.machine[evicted])
     after = rows.after_commit(granted, granted | lost, rows.capacity - judging.left.free)
-    told = np.isin(rows.id, transaction.claims.machines) | lost
+    named = np.isin(rows.id, transaction.claims.machines)
     return Outcome(
         verdicts=judging.verdicts,
         machine=judging.machine,
-        evicted_job=victims.job[fallen],
-        evicted_task=victims.task[fallen].astype(np.intp),
-        fresh=after.take(np.flatnonzero(told)),
+        evicted_job=victims.job[evicted],
+        evicted_task=victims.task[evicted].astype(np.intp),
+        fresh=after.take(np.flatnonzero(named | lost)),
     )
 
 
 def _positions(victims: Victims) -> dict[tuple[int, int], int]:
-    """Return the position in `Victims` of each live allocation, by job and task."""
+    """Return the position in `Victims` of each running task, by job and task."""
     names = zip(victims.job.tolist(), victims.task.tolist(), strict=True)
     return {name: at for at, name in enumerate(names)}
 

@@ -1,12 +1,13 @@
 """One attempt: Omega's optimistic loop, as a generator of effects.
 
-Goal     The whole loop in one function: refresh, think, place, commit, learn, try again.
+Goal     The whole loop in one function: refresh the view, think, place, commit, patch the view, try
+         again.
 Promise  No I/O, no clock, no events: a driver answers its effects, and `AttemptMeter` times it and
          reports. The same answers lead to the same effects. A task is claimed at most once in each
          try.
-Source   Omega (EuroSys 2013), section 3.4. Thinking is decision time that experiments add; in
-         production it is zero. Placement runs after it, on the view that was read before it, as in
-         the paper's simulator.
+Source   Omega (EuroSys 2013), section 3.4. The effect `Think` lengthens a decision by `t_job` and
+         `t_task`, which are zero unless an experiment or an option sets them. Placement runs after
+         it, on the view that was read before it, as in the paper's simulator.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -54,9 +55,11 @@ class PlanningContext:
     new_id: Callable[[], UUID]
     """Makes transaction ids, which must never repeat on one store."""
     decision_time: DecisionTime = NO_DECISION_TIME
+    """What `Think` adds to the time that placement itself takes."""
     limits: Limits = LIMITS
     explains: bool = True
-    """Whether to record why there is no room, for users and for waking; simulations do not."""
+    """Whether to record why there is no room, for users and for waking. The paper's experiments do
+    not, nor does the planning of helpers."""
     signals: Callable[[View, Sequence[LeasedJob]], Signals] | None = None
     """Returns the signals for a view on which these jobs will be placed; None: no signals."""
     preempts: bool = False
@@ -66,8 +69,8 @@ class PlanningContext:
     driver_places: bool = False
     """Whether to yield `PlaceAtRandom` for plain jobs; only drivers of simulations place jobs."""
     keeps_order: bool = False
-    """Whether jobs are given in the order in which they are to be placed. If the scheduler
-    overrides `order`, that applies all the same."""
+    """Whether jobs are placed in the order in which they were leased, as under a fair order. A
+    scheduler that overrides `order` changes it all the same."""
 
     def rng(self, job: LeasedJob, tries: int) -> np.random.Generator:
         """Return the random generator of one try; retries and other replicas get other streams."""
@@ -224,8 +227,8 @@ def _make_way(
         machines = machines_to_look_at(view, job, rng)
         more = yield from look(machines)
         if not len(more):
-            # The machines that were drawn do not suffice. A sum over the whole cell, of what yields
-            # on each machine, names better ones.
+            # The machines that were drawn do not suffice. Read how much yields on every machine of
+            # the cell, and look on those where tasks fit once that is evicted.
             precedence = job.spec.precedence
             if precedence not in summaries:
                 summaries[precedence] = yield from called(
@@ -260,7 +263,9 @@ def _without_room(each: JobAttempt, claims: Claims) -> LeasedJob | None:
     job = with_grants(each.to_place, claims, claims.machine, everyone, claims.task[:0])
     job = impatient_part(job, each.patient)
     if each.patient and (job.lacking > 1 or not len(job.unplaced)):
-        return None  # a gang waits whole
+        # A gang that lacks several tasks waits as a whole, so nobody is evicted for a part of it.
+        # Otherwise the groups that are not patient may evict, if they have tasks left.
+        return None
     return job
 
 
@@ -278,7 +283,11 @@ def _look(
     claims: Sequence[Claims],
     rng: np.random.Generator,
 ) -> Effects[Claims]:
-    """Read who runs on these machines; return claims of the job, beside these, with evictions."""
+    """Read who runs on these machines; return claims of the job there, with evictions.
+
+    `claims` are those that the attempt has made so far: their room is taken, and their victims are
+    evicted already.
+    """
     occupants = yield from called("occupants", partial(occupants_of, machines))
     gone = occupants.named_in(Claims.of(claims).evictions)
     reclaiming = context.reclaiming

@@ -27,7 +27,7 @@ from omega.placement.patience import patience_left_ms, with_strict
 from omega.reports.wording import things
 
 STUCK_MAX = 2
-"""Tries in a row without a grant before a job leaves the attempt: a later one may win."""
+"""Tries in a row without a grant before a job leaves the attempt. A later attempt may succeed."""
 
 
 class AttemptEnd(Enum):
@@ -59,13 +59,15 @@ class JobResult:
     diagnosis: Diagnosis | None = None
     """For NO_ROOM, why placement found no room; None if that is not known."""
     at_once: bool = False
-    """Whether the last commit granted every task of the job, so that no earlier one can be lost."""
+    """Whether the last commit granted every task of the job. Then no task was placed by an earlier
+    commit, and may have lost its place since."""
     room: OpenRoom | None = None
     """For NO_ROOM, the room as placement saw it last; None if that is not known."""
     looked_for_victims: bool = False
-    """Whether, in a round, its diagnosis is that too little of what runs would make way."""
+    """Whether a round has looked for victims in vain, and `diagnosis` says that not enough of what
+    runs yields. False also for a job that found room after such a look."""
     patience_ms: int = 0
-    """For NO_ROOM, for how much longer it waits for machines that it prefers."""
+    """For NO_ROOM, for how much longer it waits for machines that it prefers; 0 if it does not."""
 
     @property
     def left(self) -> int:
@@ -135,7 +137,8 @@ class JobAttempt:
     def record_looks(self, drawn: Ids, known: Ids) -> None:
         """Record where victims were looked for in vain: on machines drawn, and on those known.
 
-        `known` are machines that together hold enough that yields; empty if there are none.
+        `known` are the machines of `machines_that_yield`. It is empty if not even all that yields
+        in the cell would make room.
         """
         precedence = self.job.spec.precedence
         self.looks = f"and of what runs in the cell, not enough yields to precedence {precedence}"
@@ -169,7 +172,7 @@ class JobAttempt:
         self.tries_without_grant = 0 if grants else self.tries_without_grant + 1
         self.job = with_grants(self.job, claims, machine, granted, refused)
         if self.job.lacking and len(refused):
-            self.pending = self.job.unplaced  # a broken gang may claim for any of its tasks again
+            self.pending = self.job.unplaced  # refused as a whole, a gang may claim for any tasks
         else:
             claimable = self.to_place.unplaced
             self.pending = self.pending[len(claimable) :]
@@ -224,7 +227,10 @@ class JobAttempt:
 
 
 def not_enough_yields(found: Diagnosis, job: LeasedJob, machines: int) -> Diagnosis:
-    """Return the diagnosis of a job for which victims were looked for on so many machines."""
+    """Return the diagnosis of a job for which victims were looked for in vain.
+
+    `machines` is the number of machines that were looked at.
+    """
     return replace(
         found,
         detail=f"{found.detail}; and of what runs on the {things(machines, 'machine')} looked at,"

@@ -68,6 +68,7 @@ class Process:
     pid: int = 0
     """The process id of the operating system, for reports."""
     decision_time: DecisionTime = NO_DECISION_TIME
+    """What the effect `Think` adds to the time that placement itself takes."""
     limits: Limits = LIMITS
     dispose: Dispose | None = None
     """What happens to a job after an attempt; None: `disposition`, by the settings. Not used by a
@@ -78,8 +79,8 @@ class Process:
     this excludes `housekeeps`."""
     housekeeps: bool = True
     """Whether the process rescues jobs, expires and clears machines, wakes parked jobs, diagnoses,
-    measures, reports, gives views their signals, agrees on the order of the queue, evicts and adds
-    helpers. The paper's experiments need none of it and set False."""
+    measures, reports, gives views their signals, agrees on the order of the queue, evicts tasks for
+    jobs without room, and adds helpers. The paper's experiments need none of it and set False."""
 
     def __post_init__(self) -> None:
         assert not (self.driver_places and self.housekeeps)
@@ -201,7 +202,7 @@ class Process:
         """Agree on the kind's order for `lease_ms` from now, a minute at most.
 
         Raises BadInput if other replicas of the kind have agreed on another order. A scheduler with
-        rounds leases all jobs, in no order, and does not agree on one.
+        rounds leases all its jobs, whatever the order says, and does not agree on one.
         """
         if not self.housekeeps or self.scheduler.rounds is not None:
             return
@@ -239,10 +240,11 @@ class Process:
             return RoundPlanner(context, self.scheduler.rounds, leasing, meter, settings, self.emit)
         if self._fair is not None or self._deadlines is not None:
             # These orders compare only pending jobs, so jobs without room must not be parked.
-            # `losers_first` keeps in the queue those that lost conflicts, and those without room as
-            # well. FairQueue passes over their lane or tenant, so that they are not tried all the
-            # time. DeadlineQueue leases none while there is no room, but for a few now and then if
-            # something is free; if the scheduler preempts, it leases all the same.
+            # `losers_first` keeps them in the queue, and those that lost conflicts as well. That
+            # they are not tried all the time is up to each order. FairQueue passes over the lane or
+            # tenant of a job without room. DeadlineQueue leases no jobs while the cell has no room,
+            # except a few now and then if something is free. If the scheduler preempts, it leases
+            # as many as it is asked for.
             settings = settings.model_copy(update={"losers_first": True})
         dispose = self.dispose or partial(disposition, settings=settings, rng=self.rng)
         if self._deadlines is not None:

@@ -26,9 +26,9 @@ from omega.placement.groups import is_random_first_fit
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionTime:
-    """How long a decision takes: t_job + t_task x tasks (Omega, section 4).
+    """What the effect `Think` adds to a decision: t_job + t_task x tasks (Omega, section 4).
 
-    Benchmarks and the simulator set it; in production it is zero.
+    Benchmarks, the simulator, the demo and options set it; without them it is zero.
     """
 
     job_s: float = 0.0
@@ -48,7 +48,7 @@ RECLAIM: Final = "reclaim"
 RECLAIM_S_MAX: Final = 86_400
 
 NO_DECISION_TIME = DecisionTime()
-"""For production: nothing is added to the time that the placement itself takes."""
+"""The default: nothing is added to the time that placement itself takes."""
 
 
 class Scheduler(ABC):
@@ -109,8 +109,8 @@ class Scheduler(ABC):
     def order(self, jobs: Sequence[LeasedJob], view: View) -> Sequence[LeasedJob]:
         """Return the jobs in the order in which they are to be placed.
 
-        The default is highest precedence first, then oldest. With a fair order of the queue, jobs
-        keep that order unless this is overridden.
+        The default is highest precedence first, then oldest. Under a fair order, or one by start
+        deadlines, jobs keep the order in which they were leased unless this is overridden.
         """
         return precedence(jobs)
 

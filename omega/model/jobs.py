@@ -167,7 +167,8 @@ class JobSpec:
     work: StepWork | None = None
     """Tasks run together until so many steps are made; None: each for its own duration."""
     preemptible: bool = True
-    """Whether jobs of other schedulers and of higher precedence may evict its tasks."""
+    """Whether jobs of higher precedence may evict its tasks. A scheduler may evict tasks of a job
+    that it has leased itself in any case."""
     workers: Workers | None = None
     """Its tasks are workers, and it may get more of them: an elastic job."""
 
@@ -241,7 +242,7 @@ class LeasedJob:
 
     @property
     def lacking(self) -> int:
-        """How many more tasks the gang needs to reach its minimum; 0 for an incremental job."""
+        """How many more tasks the gang needs to reach its minimum; 0 for a job that is no gang."""
         return max(0, self.spec.minimum - self.placed)
 
     def unplaced_in(self, group: int) -> Index:

@@ -22,7 +22,7 @@ class Verdict(IntEnum):
     ACCEPTED = 0
     STALE = 1  # sequence rule: the machine's sequence is not the one in the claimant's view
     OVERCOMMIT = 2  # the machine lacks room
-    GANG_BROKEN = 3  # it would fit, but too few of the gang's claims do
+    GANG_BROKEN = 3  # it would fit, but fewer claims of its job do than must be granted together
     LEASE_LOST = 4  # the token presented is not that of the job's current lease
     ALREADY_PLACED = 5  # the task runs, has ended, or does not exist
     GONE = 6  # no such machine in the cell

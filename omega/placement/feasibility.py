@@ -1,9 +1,9 @@
 """Feasibility: which machines take a task of a group, and how many each.
 
-Goal     Find the rows of the view that matter to a task group, reading only the kinds that it asks
-         for.
+Goal     Find the rows of the view that matter to a task group, reading only the kinds of resource
+         that it asks for.
 Promise  A machine is in a group's room if and only if it is open, meets every constraint and takes
-         one more task in every kind, GPUs included.
+         one more task in every kind of resource, GPUs included.
 Source   Constraints after Sharma et al. (SoCC 2011); filters before scores, as in Kubernetes.
 """
 
@@ -77,7 +77,7 @@ def room_on(view: View, job: LeasedJob, group: int, at: Index | slice) -> Counts
         rows = np.arange(len(view))[at][likely]
         units = gpus_left(free_devices(free, rows), task_group.gpu_slices).sum(axis=1)
         tasks[likely] = np.minimum(tasks[likely], units // task_group.gpus)
-    return np.maximum(tasks, 0, out=tasks)  # more may be used of a machine than there is
+    return np.maximum(tasks, 0, out=tasks)  # a machine that shrank has less than is used
 
 
 def matching(view: View, group: TaskGroup) -> Mask:

@@ -2,8 +2,8 @@
 
 Goal     Let a scheduler consist of one function that chooses machines; constraints, GPUs, several
          groups and gangs are handled here.
-Promise  Whether any task of a job can be placed does not depend on the function that chooses
-         (`omega.placement.diagnosis.has_room` computes it). The view is left unchanged.
+Promise  Whether any task of a job can be placed does not depend on the function that chooses;
+         `omega.placement.diagnosis.has_room` computes it. The view is left unchanged.
 Source   docs/decisions/0003-the-commit-rule.md, on gangs.
 """
 
@@ -42,12 +42,12 @@ def place_groups(view: View, job: LeasedJob, choose: Choose, rng: np.random.Gene
 
 
 def random_first_fit(place: _Place) -> _Place:
-    """Mark a scheduler's `place` that only returns `draw_groups` of the same arguments.
+    """Mark a scheduler's `place` that returns `draw_groups` of the same arguments.
 
-    A simulation, which gives views no signals, may then place by compiled loops, with the same
-    result: with signals `place` may do more. A subclass that overrides
-    `place` is not marked. If `place` does more under a setting, `Scheduler.places_at_random` has to
-    say so.
+    It may return something else if the view has signals. Simulations set no signals, so they may
+    replace a marked `place` by compiled loops with the same result. A subclass that overrides
+    `place` is not marked. If a setting makes `place` return something else,
+    `Scheduler.places_at_random` must return False.
     """
     vars(place)[MARK] = True
     return place
@@ -90,9 +90,10 @@ def chosen_claims(
 def place_each(
     view: View, job: LeasedJob, place: Callable[[int], Claims], rng: np.random.Generator
 ) -> Claims:
-    """Return the claims of all groups; `place` returns those of one, which is given by its number.
+    """Return the claims of all groups, joined.
 
-    It must return claims for all tasks of the group that find room on the view as it is then.
+    `place` gets the number of a group. It must return claims for all of the group's unplaced tasks
+    that find room on the view as it is then.
     """
     groups = waiting_groups(job)
     if job.lacking > 1 and len(groups) > 1:
@@ -106,7 +107,7 @@ def place_each(
 
 
 def waiting_groups(job: LeasedJob) -> list[int]:
-    """Return the numbers of the groups that have unplaced tasks."""
+    """Return the numbers of the groups that have unplaced tasks, patient or not."""
     if len(job.spec.groups) == 1:
         return [0] if len(job.unplaced) else []
     ends = np.cumsum([group.tasks for group in job.spec.groups])
@@ -114,11 +115,11 @@ def waiting_groups(job: LeasedJob) -> list[int]:
 
 
 def pack(view: View, job: LeasedJob, rng: np.random.Generator | None = None) -> Claims:
-    """Return claims for as many of the job's tasks as best fit packs into the view.
+    """Return claims for as many of the job's unplaced tasks as best fit packs into the view.
 
-    The groups that are hardest to place go first. If the gang then gets too few claims, they are
-    placed last, and the larger result is returned. The random generator only chooses among equal
-    device slots and does not change how many tasks are placed.
+    The groups that are hardest to place go first. If the gang then gets too few claims, the order
+    is reversed, and the larger of both results is returned. The random generator only chooses among
+    equal device slots and does not change how many tasks are placed.
     """
 
     def place(group: int) -> Claims:
@@ -144,10 +145,10 @@ def claims_for(
 ) -> Claims:
     """Return claims that place `given` tasks of the group on each machine of the room.
 
-    `given` (machines,) sums to at most the group's unplaced tasks, which are taken in order, as are
-    machines; those of a higher score come first, because a quota grants claims in order. Ties
-    between device slots are broken at random. `slots` (machines used, slots) limits the device
-    slots to choose from.
+    `given` (machines,) sums to at most the group's unplaced tasks. Tasks are taken in order.
+    Machines are taken in order too, except that those of a higher score come first, because a quota
+    that is too small for all claims grants the first ones. Ties between device slots are broken at
+    random. `slots` (machines used, slots) limits the device slots to choose from.
     """
     used = given.nonzero()[0]
     if room.task_group.preferences and len(used) > 1:

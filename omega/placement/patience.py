@@ -1,9 +1,10 @@
 """Patience: how long a job waits for machines that it prefers.
 
 Goal     Let a task wait for a machine that it prefers, for a while, and then run elsewhere.
-Promise  While a group is patient, its preferences are constraints. No group is patient once its job
-         is as old as the group's patience, nor for machines none of which could take a task of it
-         (of a gang: which could not take the gang) even if the cell were empty.
+Promise  While a group is patient, its preferences are constraints. It is patient until its job is
+         as old as the group's `patience`. It is not patient at all if no machine that meets its
+         preferences could run one of its tasks in an empty cell. Nor are the groups of a gang that
+         would not fit an empty cell with their preferences as constraints.
 Source   Delay scheduling (Zaharia et al., EuroSys 2010); docs/decisions/0062-preferences.md.
 """
 
@@ -22,10 +23,10 @@ from omega.placement.groups import waiting_groups
 def patient_groups(view: View, job: LeasedJob) -> frozenset[int]:
     """Return the numbers of the groups whose unplaced tasks wait for machines that they prefer."""
     if all(group.patience_ms <= job.age_ms for group in job.spec.groups):
-        return frozenset()  # the usual case: no group is asked for its tasks
+        return frozenset()  # the usual case, found without looking up the unplaced tasks
     empty, anew = emptied(view), alone(job)
-    waiting = [g for g in waiting_groups(job) if job.spec.groups[g].patience_ms > job.age_ms]
-    patient = frozenset(g for g in waiting if len(room(empty, with_strict(anew, [g]), g).at))
+    in_time = [g for g in waiting_groups(job) if job.spec.groups[g].patience_ms > job.age_ms]
+    patient = frozenset(g for g in in_time if len(room(empty, with_strict(anew, [g]), g).at))
     return patient if has_room(empty, with_strict(anew, patient)) else frozenset()
 
 
@@ -47,7 +48,7 @@ def patience_left_ms(job: LeasedJob, patient: Collection[int]) -> int:
 
 
 def impatient_part(job: LeasedJob, patient: Collection[int]) -> LeasedJob:
-    """Return the job with only those unplaced tasks that are of other groups than these."""
+    """Return the job without the unplaced tasks of the patient groups."""
     if not patient:
         return job
     tasks = np.concatenate([job.unplaced_in(group) for group in patient])

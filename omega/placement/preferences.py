@@ -1,11 +1,13 @@
 """Preferences: constraints that a task may do without.
 
 Goal     Place tasks where their users prefer them to run, as long as there is room.
-Promise  A machine's score is the sum of the weights of the preferences that it meets. A group's
-         task goes to a machine only if no machine of a higher score takes it. A gang goes to the
-         machines of the highest scores that together take it. How many tasks of one group find room
-         does not depend on preferences. A group without preferences is placed as if there were
-         none.
+Promise  A machine's score is the sum of the weights of the preferences that it meets. A task goes
+         to a machine only if no machine of a higher score takes it. The exception is a gang that
+         lacks several tasks: these go to any of the machines of the highest scores that together
+         take them. How many tasks of one group find room does not depend on preferences. For a
+         group without preferences, only the scheduler's own choice counts. Scores are ignored
+         elsewhere for gangs of several groups that fit only if they are packed (`place_each`), and
+         for claims with evictions (`victims.py`).
 Source   Preferred node affinity of Kubernetes, affinity of Nomad; Sharma et al. (SoCC 2011), soft
          constraints; docs/decisions/0062-preferences.md.
 """
@@ -35,11 +37,13 @@ def most_preferred(room: Room) -> Room:
 
 
 def choose_preferred(room: Room, wanted: int, choose: Choose, rng: np.random.Generator) -> Counts:
-    """Return how many tasks each machine gets if `choose` chooses among those of equal score.
+    """Return how many tasks each machine gets, those of higher scores first.
 
-    It chooses among the machines of the highest score. If these do not take all, it chooses among
-    the next ones for the rest, and so on; for a gang, among both together for all, so that the gang
-    is not divided more than it has to be. `wanted` is less than the room's total.
+    `choose` chooses among the machines of the highest score. If these do not take all tasks, they
+    are filled, and `choose` chooses among the machines of the next score for the rest, and so on.
+    For a gang, machines of lower scores are added until all tasks fit. Then `choose` places all of
+    them on these machines together, so that the gang is not divided more than it has to be.
+    `wanted` is less than the room's total.
     """
     if not room.task_group.preferences:
         return choose(room, wanted, rng)
@@ -64,9 +68,9 @@ def _part(room: Room, which: Mask) -> Room:
 
 
 def _beside(part: Room, room: Room, given: Counts) -> Room:
-    """Return the part as if the tasks that are given in the whole room were placed.
+    """Return the part as if the tasks that are given to machines of the whole room were placed.
 
-    Only spreading asks where other tasks of the group are.
+    Only spreading depends on where other tasks of the group are.
     """
     if room.task_group.spread_over is None or not given.any():
         return part

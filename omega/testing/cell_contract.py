@@ -2,7 +2,7 @@
 
 Goal     The cell's amounts, from adding machines to ends of tasks, as tests that read as stories.
 Promise  Bad input changes nothing. An end that is reported twice counts once.
-Source   ARCHITECTURE.md, state and its versions.
+Source   docs/glossary.md: sequence, revision, generation and mark.
 """
 
 import numpy as np

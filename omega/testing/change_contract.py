@@ -2,7 +2,7 @@
 
 Goal     Delta synchronisation as tests that read as stories.
 Promise  A view kept by deltas equals a snapshot. Rows that come twice or late do no harm.
-Source   ARCHITECTURE.md, state and its versions.
+Source   docs/glossary.md: sequence, revision, generation and mark.
 """
 
 from collections.abc import Callable

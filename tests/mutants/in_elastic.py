@@ -119,7 +119,7 @@ IN_MEMORY = (
         "evicted-helper-waits-in-memory",
         "omega/store/memory/store.py",
         "_apply",
-        "for job, tasks in evicted.items():\n    «self._give_up(self._jobs[job], tasks)»",
+        "for job, tasks in evicted.items():\n    «self._end_lost_helpers(self._jobs[job], tasks)»",
         "pass",
         "A simulated helper that made way is lost to its job's bound.",
         OF_MEMORY,

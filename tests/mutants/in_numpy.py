@@ -240,7 +240,7 @@ EVICTIONS = (
         "evicts-on-other-machines",
         EXCHANGE,
         "_evicted_by",
-        "self._at[victim] == at or job == mover",
+        "self._at[victim] == at or job == claimant_job",
         "True",
         "Tasks are ended where that makes no room.",
     ),
@@ -271,7 +271,7 @@ EVICTIONS = (
     mutant(
         "fallen-gang-whose-others-stay",
         EXCHANGE,
-        "_falling",
+        "_rest_of_broken_gang",
         "- lost >= self._victims.minimum[about]",
         "- lost >= 0",
         "What is left of a gang holds its machines and does nothing.",

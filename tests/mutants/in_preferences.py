@@ -53,7 +53,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "waits-for-what-cannot-come",
         PATIENCE,
         "patient_groups",
-        "frozenset(g for g in waiting «if len(room(empty, with_strict(anew, [g]), g).at)»)",
+        "frozenset(g for g in in_time «if len(room(empty, with_strict(anew, [g]), g).at)»)",
         "",
         "A job with a misspelt preference waits out its patience beside free machines.",
         OF_PATIENCE,

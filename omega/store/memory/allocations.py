@@ -2,7 +2,7 @@
 
 Goal     Hold millions of short-lived allocations without an object for each.
 Promise  A row's position (its slot) is fixed as long as the allocation exists.
-Source   ARCHITECTURE.md, state and its versions.
+Source   docs/glossary.md: sequence, revision, generation and mark.
 """
 
 import numpy as np

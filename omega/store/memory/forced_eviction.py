@@ -93,7 +93,7 @@ class ForcedEvictions(MemoryJobs):
                 falling = job.running
                 ended.append(job.slot[np.setdiff1d(falling, tasks)])
             self._unplace(job, falling)
-            self._give_up(job, falling)
+            self._end_lost_helpers(job, falling)
         slots = np.concatenate(ended)
         self._free(slots, EndCause.LOST)
         return len(slots)
@@ -106,7 +106,7 @@ class ForcedEvictions(MemoryJobs):
         if ran:
             self._queue(job)
 
-    def _give_up(self, job: JobRecord, tasks: Index) -> None:
+    def _end_lost_helpers(self, job: JobRecord, tasks: Index) -> None:
         """If they are helpers, end those of these tasks that have lost their places."""
         if job.parent is not None:
             job.give_up(tasks, self._clock.now())

@@ -3,7 +3,7 @@
 Goal     Keep and return the cell's rows without an object for each machine.
 Promise  Returned rows are copies. Ids are 1, 2, 3 in the order of adding. Each change of a row
          raises its revision, and records the number of the transaction that made it.
-Source   ARCHITECTURE.md, state and its versions.
+Source   docs/glossary.md: sequence, revision, generation and mark.
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 Goal     The registry of a memory store.
 Promise  One report is kept for each process, the last one. A new process id is a new start.
-Source   ARCHITECTURE.md, processes.
+Source   ARCHITECTURE.md, the way of a job.
 """
 
 import json

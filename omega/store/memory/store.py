@@ -1,4 +1,4 @@
-"""A store in memory: the cell of virtual processes, and the tests' reference for Postgres.
+"""A store in memory: for processes simulated in virtual time, and as the reference for Postgres.
 
 Goal     Do what the Postgres store does, in one process, at the speed of arrays.
 Promise  The store passes the same contracts. It judges by `omega.cell.judge`. All its times are its
@@ -80,7 +80,11 @@ class MemoryStore(
     MemoryTurns,
     MemoryRegistry,
 ):
-    """A cell, its job queue and its registry. A mark is the number of transactions so far."""
+    """A cell, its job queue and its registry.
+
+    A mark is the number of changes of machines and allocations so far. A commit is one change if it
+    grants a claim, and none otherwise. The marks of `judged_since` count recorded transactions.
+    """
 
     def __init__(
         self,
@@ -126,7 +130,8 @@ class MemoryStore(
         evicted_from = self._evicted_from(outcome)
         if outcome.accepted.any():
             self._apply(transaction, outcome)
-        # Recorded last: stories rely on runs that begin and end before their commit is recorded.
+        # Recorded last: a story expects no commit to be recorded before the start and end times of
+        # the tasks that it placed and evicted.
         self._record(transaction, outcome, evicted_from)
         return outcome
 
@@ -229,7 +234,7 @@ class MemoryStore(
         return broken + self._quotas.broken(self._allocations.live())
 
     def use(self) -> CellUse:
-        """Sum up the cell and its queue; machines that are gone are left out."""
+        """Sum up the cell and its queue. Capacity and use are without machines that are gone."""
         state = self._machines.state
         here = state != MachineState.GONE
         capacity = self._machines.capacity[here].sum(axis=0).tolist()
@@ -306,8 +311,9 @@ class MemoryStore(
             granted = np.flatnonzero(outcome.accepted[part.claims]) + part.claims.start
             if len(granted):
                 self._place(part, transaction, outcome, granted, number)
+        # Helpers that got no other place end; all other evicted tasks are in the queue again.
         for job, tasks in evicted.items():
-            self._give_up(self._jobs[job], tasks)
+            self._end_lost_helpers(self._jobs[job], tasks)
 
     def _place(
         self,
