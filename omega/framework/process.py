@@ -132,12 +132,6 @@ class Process:
             self._fair,
             self._deadlines,
         )
-        self._reclaiming: Reclaiming | None = None
-        after_s = self.scheduler.reclaim_after_s
-        if self._fair is not None and after_s is not None and self.housekeeps:
-            self._reclaiming = Reclaiming(
-                self._fair, self.clock, kind, self.replica, self.new_id(), round(after_s * 1_000)
-            )
         self._planner = self._make_planner()
         self._reports = Timer(self.clock, REPORT_INTERVAL_MS)
         # Shortened by up to a quarter at random, so that replicas do not all ask at once.
@@ -219,6 +213,16 @@ class Process:
                 field="order",
             )
 
+    def _reclaiming(self) -> Reclaiming | None:
+        """Return what decides whom jobs of tenants below their shares may evict; None: nobody."""
+        after_s = self.scheduler.reclaim_after_s
+        if self._fair is None or after_s is None or not self.housekeeps:
+            return None
+        kind, holder = self.scheduler.kind, self.new_id()
+        return Reclaiming(
+            self._fair, self.clock, kind, self.replica, holder, after_ms=round(after_s * 1_000)
+        )
+
     def _make_planner(self) -> Planner:
         context = PlanningContext(
             scheduler=self.scheduler,
@@ -229,7 +233,7 @@ class Process:
             limits=self.limits,
             explains=self.housekeeps,
             preempts=self._preempts,
-            reclaiming=self._reclaiming,
+            reclaiming=self._reclaiming(),
             driver_places=self.driver_places,
             signals=self.signal_tracker.signals if self.housekeeps else None,
             keeps_order=self._fair is not None or self._deadlines is not None,

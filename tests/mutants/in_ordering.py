@@ -10,7 +10,6 @@ FAIR_QUEUE = "omega/framework/fair_queue.py"
 ATTENTION = "omega/framework/attention.py"
 MODEL = "omega/model/lanes.py"
 SHARES = "omega/reports/why/shares.py"
-PASSED_OVER = "omega/framework/passed_over.py"
 PENDING = "omega/store/memory/pending_queue.py"
 MEMORY = "omega/store/memory/lanes.py"
 REPORT = "omega/reports/fairness.py"
@@ -21,7 +20,6 @@ OF_ATTENTION = ("tests/unit/framework/test_attention.py",)
 OF_MODEL = ("tests/unit/model/test_lanes.py",)
 OF_SHARES = ("tests/unit/reports/why/test_shares.py",)
 OF_TENANTS = ("tests/postgres/test_tenants.py",)
-OF_PASSED_OVER = ("tests/unit/framework/test_passed_over.py",)
 OF_QUEUES = ("tests/unit/framework/test_fair_queue.py", "tests/simulation/test_fair_queue.py")
 mutant = Part("ordering")
 MUTANTS: tuple[Mutant, ...] = (
@@ -125,51 +123,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "(0 * nodes.weight + 1)",
         "A tenant of weight 2 gets as much as one of weight 1.",
         (*OF_ORDER, *OF_QUEUES),
-    ),
-    mutant(
-        "equal-jobs-are-tried-on-a-full-cell",
-        PASSED_OVER,
-        "PassedOver.jobs_max",
-        "return wanted «if is_smaller else 0»",
-        "",
-        "Every job of a long queue is tried on a full cell.",
-        OF_PASSED_OVER,
-    ),
-    mutant(
-        "small-job-waits-for-a-large-one",
-        PASSED_OVER,
-        "_Failures.as_large",
-        "bool((task >= of_task).all() «and (whole >= at_least).all()»)",
-        "",
-        "A single task waits for room that a gang before it needs.",
-        OF_PASSED_OVER,
-    ),
-    mutant(
-        "one-that-finds-room-shows-nothing",
-        PASSED_OVER,
-        "PassedOver.note_placed",
-        "if «not known.needs»:",
-        "False",
-        "A job that few machines take holds up its tenant's jobs for ten seconds each.",
-        OF_PASSED_OVER,
-    ),
-    mutant(
-        "a-part-that-finds-room-shows-all",
-        PASSED_OVER,
-        "PassedOver.note_placed",
-        "as_large = known.as_large(task, task * «tasks»)",
-        "99",
-        "Gangs without room are tried again after each small job that was placed.",
-        OF_PASSED_OVER,
-    ),
-    mutant(
-        "passed-over-for-good",
-        PASSED_OVER,
-        "PassedOver.jobs_max",
-        "if «viewed_s >= known.until_s»:",
-        "False",
-        "Where nothing ends, a tenant that found no room once is never tried again.",
-        (*OF_PASSED_OVER, *OF_QUEUES),
     ),
     mutant(
         "gain-of-room-is-missed",

@@ -24,15 +24,6 @@ MUTANTS: tuple[Mutant, ...] = (
         OF_RULE,
     ),
     mutant(
-        "its-own-tenant-goes",
-        RULE,
-        "_Victims.__init__",
-        "np.flatnonzero((yields & (other «!=» ROOT))[of])",
-        ">=",
-        "A tenant's jobs evict each other for a share that stays as it is.",
-        OF_RULE,
-    ),
-    mutant(
         "a-gang-counts-as-one-task",
         RULE,
         "_lost",

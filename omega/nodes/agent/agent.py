@@ -5,7 +5,8 @@ Promise  A task starts when there is room by the agent's own count: the cell giv
          evicted task away at once, and its processes may need their time to stop. Exits are
          reported in bulk and kept until the store has them. What an agent that was killed had
          started is taken up again. While the store is away, timeouts hold, and tasks go on until
-         the lease on the machine runs out: then they are stopped, and nothing is started.
+         the lease on the machine runs out: then they are stopped, and nothing is started. Where
+         starts take long, the lease is renewed between them.
 Source   docs/decisions/0044-programs-and-agents.md; Nomad's client and the kubelet.
 """
 
@@ -20,10 +21,10 @@ from omega.clock import Clock
 from omega.errors import StoreUnavailable
 from omega.events import AgentWarned, ProgramEnded, Sink, StoreCallFailed
 from omega.framework.effects import Effects, Wait
-from omega.model.arrays import Amounts, holds
+from omega.model.arrays import holds
 from omega.model.exits import Exit, ExitCause, TaskExit
 from omega.model.programs import Check
-from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason
+from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason, room_for
 from omega.nodes.agent.checks import Checks, Look
 from omega.nodes.agent.launch import launch_of
 from omega.nodes.agent.machine_lease import MachineLease
@@ -187,6 +188,10 @@ class Agent:
     def _has_lease(self) -> bool:
         return self._lease is None or self._lease.is_fresh(self._clock.now())
 
+    def _must_renew(self) -> bool:
+        """Return whether the lease is due: what takes long is gone on with in the next step."""
+        return self._lease is not None and self._lease.is_due(self._clock.now())
+
     def _fence(self) -> None:
         """Stop all tasks if the lease is about to run out."""
         lease = self._lease
@@ -245,10 +250,10 @@ class Agent:
         return True
 
     def _end_unrecorded(self, driver: TaskDriver, key: TaskKey, *, is_over: bool) -> None:
-        """End what an earlier agent started and no record tells of."""
-        if is_over:
+        """End what runs and no record tells of, or remove what is left of it."""
+        if is_over and not self._must_renew():
             driver.forget(key)
-        elif self._placements.are_known:
+        elif not is_over and self._placements.are_known:
             driver.signal(key, "KILL")
 
     def _after_end(self, task: AgentTask) -> None:
@@ -302,9 +307,13 @@ class Agent:
             driver.signal(task.key, signal)
 
     def _drop(self, task: AgentTask) -> None:
-        """Forget a task of which nothing runs and nothing is to be reported."""
-        for driver in self._drivers:
-            driver.forget(task.key)
+        """Forget a task of which nothing runs and nothing is to be reported.
+
+        If the lease is due, what is left of it on the machine is removed in a later step.
+        """
+        if not self._must_renew():
+            for driver in self._drivers:
+                driver.forget(task.key)
         self._records.remove(task.key)
         self._outputs.forget(task.key)
         del self._tasks[task.key]
@@ -323,10 +332,11 @@ class Agent:
         )
         if not waiting:
             return False
-        room, started = self._room(), 0
+        room, started = room_for(tasks, self._machine.capacity), 0
         stopping = {task.key.of_job for task in tasks if task.runs}
         for task in waiting:
-            if started == STARTS_PER_STEP or not self._has_lease():
+            is_late = self._must_renew() and (started > 0 or not self._has_lease())
+            if started == STARTS_PER_STEP or is_late:
                 break
             needed = 0 if task.holds_room else task.amounts
             has_room = holds(self._held + needed <= room)
@@ -334,15 +344,6 @@ class Agent:
                 self._start(task)
                 started += 1
         return bool(started)
-
-    def _room(self) -> Amounts:
-        """Return what tasks may hold at a time, (kinds,).
-
-        An operator may have said that the machine has more than its agent offers.
-        """
-        live = (task.amounts for task in self._tasks.values() if task.is_live)
-        offered = self._machine.capacity
-        return np.maximum(offered, sum(live, start=np.zeros_like(offered)))
 
     def _start(self, task: AgentTask) -> None:
         """Start a task; its record comes first, so that no program runs that nothing tells of."""

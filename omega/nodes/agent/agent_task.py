@@ -6,9 +6,12 @@ Promise  No I/O: the agent acts, and tells the task what it saw. A task is never
 Source   docs/decisions/0044-programs-and-agents.md; after Nomad's task runner.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
+
+import numpy as np
 
 from omega.model.arrays import Amounts
 from omega.model.exits import Exit, ExitCause
@@ -207,3 +210,12 @@ class AgentTask:
 
     def _delay_s(self) -> float:
         return 0.0 if self.program is None else self.program.restart.delay_ms / 1_000
+
+
+def room_for(tasks: Iterable[AgentTask], offered: Amounts) -> Amounts:
+    """Return what tasks may hold at a time on a machine that offers so much, (kinds,).
+
+    An operator may have said that the machine has more than its agent offers.
+    """
+    live = (task.amounts for task in tasks if task.is_live)
+    return np.maximum(offered, sum(live, start=np.zeros_like(offered)))

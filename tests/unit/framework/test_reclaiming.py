@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pytest
 
 from omega.framework.reclaiming import LEASE_MS, Reclaiming
@@ -93,11 +94,27 @@ def test_use_is_summed_up_anew_once_the_lease_is_held(bed: Bed, reclaiming: Recl
     assert {"b": CORES} == cores(bed)
 
 
+def test_one_that_has_lost_the_lease_has_to_get_it_again_and_reads_use_anew(
+    bed: Bed, reclaiming: Reclaiming
+) -> None:
+    (job,) = leased(bed)
+    assert may(bed, reclaiming, job)
+    bed.clock.advance(LEASE_MS / 1_000)
+    assert bed.store.lease_reclaim("batch", "1", holder=ANOTHER, lease_ms=1_000)
+    assert not may(bed, reclaiming, job)
+
+    bed.clock.advance(1)
+    (of_a,) = set(bed.store.allocations().job.tolist())
+    assert 5 == bed.store.end_tasks(integers([of_a] * 5), np.arange(5))
+    assert may(bed, reclaiming, job)
+    assert {"a": CORES - 5} == cores(bed)
+
+
 def test_the_lease_is_renewed_while_jobs_evict(bed: Bed, reclaiming: Reclaiming) -> None:
     (job,) = leased(bed)
     for _ in range(5):
         assert may(bed, reclaiming, job)
-        bed.clock.advance(LEASE_MS / 3_000)
+        bed.clock.advance(0.35 * LEASE_MS / 1_000)
         assert not bed.store.lease_reclaim("batch", "1", holder=ANOTHER, lease_ms=1_000)
 
 

@@ -1,6 +1,6 @@
 """An agent and the lease on its machine: what the cell may give away does not run."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from omega.model.exits import Exit, ExitCause
 from omega.model.programs import Program, Restart
 from omega.nodes.agent.agent_task import START_AGAIN_S
 from omega.nodes.agent.machine_lease import Deadline, MachineLease, holder_of
+from omega.nodes.agent.task_driver import Launch, TaskKey
 from omega.testing.steps import grant, status_of
 from tests.unit.nodes.agent.machine import Machine
 
@@ -48,6 +49,46 @@ def test_nothing_starts_without_the_lease(machine: Machine) -> None:
     for _ in range(30):
         machine.step(1.0)
     assert [] == machine.driver.launches
+
+
+def slow(machine: Machine, monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
+    """Have an operation of the driver take a quarter of the lease, as those of containers may."""
+    quick: Callable[..., None] = getattr(machine.driver, operation)
+
+    def slowly(of: Launch | TaskKey) -> None:
+        machine.clock.advance(LEASE_S / 4)
+        quick(of)
+
+    monkeypatch.setattr(machine.driver, operation, slowly)
+
+
+def test_the_lease_is_renewed_between_starts_that_take_long(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow(machine, monkeypatch, "start")
+    machine.place(tasks=4)
+    for _ in range(4):
+        machine.step()
+
+    assert 4 == len(machine.driver.running)
+    assert [] == machine.driver.signals
+
+
+def test_the_lease_is_renewed_while_what_is_left_of_programs_takes_long_to_remove(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow(machine, monkeypatch, "forget")
+    job = machine.place(tasks=4)
+    machine.step()
+    first, *others = machine.driver.running
+    for key in others:
+        machine.driver.end(key)
+    for _ in range(4):
+        machine.step()
+
+    assert [first] == machine.driver.running
+    assert [] == machine.driver.signals
+    assert 3 == len(machine.exits(job))
 
 
 def test_a_restart_waits_for_the_lease(machine: Machine) -> None:
