@@ -107,6 +107,20 @@ def test_tenants_share_by_weights(
         assert ["research"] == [tenant.name for tenant in store.tenants()]
 
 
+def test_a_scheduler_reclaims(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMEGA_DATABASE_URL", database_url)
+    (block,) = marked(FAIRNESS, "reclaim")
+    with closing(PostgresStore(database_url)) as store:
+        store.add_machines(a_cell(1))
+        (job,) = store.submit([a_spec()])
+        with Shell(tmp_path, dict(os.environ)) as shell:
+            for words in steps(block):
+                shell.type(words)
+                wait_until(lambda: is_placed(store, job), "the job's place")
+
+
 def test_a_pipeline_is_submitted_runs_and_is_told(
     database_url: str, omega: Omega, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
