@@ -105,8 +105,7 @@ class FairQueue:
         self._is_short = False
         """Whether the last lease found fewer jobs than were asked for."""
         self._charges: dict[UUID, _Charge] = {}
-        """By token, in the order in which jobs are placed; those that are older than the sum of use
-        that was read last are dropped."""
+        """By token; those that are older than the sum of use that was read last are dropped."""
         self._evicted: list[_Charge] = []
         """What was evicted for other tenants; dropped likewise."""
         self._attention = Attention(clock)
@@ -152,9 +151,7 @@ class FairQueue:
         self._attention.begin()
         in_order = fair_jobs(jobs, known.nodes, self._used(known), known.capacity)
         now_s = self._clock.now()
-        self._charges |= {
-            it.token: _Charge(now_s, it.spec.tenant, demand_left(it)) for it in in_order
-        }
+        self._charges |= {it.token: _Charge(now_s, it.spec.tenant, demand_left(it)) for it in jobs}
         return in_order
 
     def charge_claims(self, job: LeasedJob, demand: Amounts) -> None:

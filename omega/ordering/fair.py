@@ -85,7 +85,7 @@ def fair_order(
         nodes=nodes,
         pending=nodes.summed(pending.astype(np.int64)),
         used=nodes.summed(use),
-        whole=or_infinite(capacity) * nodes.weight[:, np.newaxis],
+        whole=_or_infinite(capacity) * nodes.weight[:, np.newaxis],
         wanted=wanted,
     )
     order: list[int] = []
@@ -118,8 +118,11 @@ def fair_jobs(
 
 
 def dominant_shares(use: Amounts, capacity: Amounts) -> Score:
-    """Return the largest share that each row has of any resource: (rows, resources) to (rows,)."""
-    return np.asarray((use / or_infinite(capacity)).max(axis=1, initial=0.0))
+    """Return the largest share that each row has of any resource: (rows, resources) to (rows,).
+
+    `capacity` is (resources,), or (rows, resources) if it differs by row, as with weights.
+    """
+    return np.asarray((use / _or_infinite(capacity)).max(axis=1, initial=0.0))
 
 
 def by_resource(rows: Amounts) -> Amounts:
@@ -131,7 +134,7 @@ def by_resource(rows: Amounts) -> Amounts:
     return np.concatenate((rows[..., : DEVICES.start], devices), axis=-1)
 
 
-def or_infinite(capacity: Amounts) -> Score:
+def _or_infinite(capacity: Amounts) -> Score:
     """Return the capacity, infinite where there is none: use of what the cell lacks is no share."""
     return np.where(capacity > 0, capacity, np.inf)
 

@@ -23,7 +23,7 @@ from omega.model.arrays import Amounts, Ids, Index, Mask, Score, integers
 from omega.model.jobs import LeasedJob
 from omega.model.lanes import demand_left
 from omega.model.occupants import Occupants
-from omega.ordering.fair import by_resource, or_infinite
+from omega.ordering.fair import by_resource, dominant_shares
 from omega.ordering.tenants import ROOT, TenantNodes
 
 
@@ -43,12 +43,9 @@ class Shares:
         return self.nodes.summed(self.use)
 
     @cached_property
-    def whole(self) -> Score:
-        """The capacity times each node's weight, infinite where there is none: (nodes, resources).
-
-        The weighted dominant share of a node is the largest quotient of `used` and this.
-        """
-        return or_infinite(self.capacity) * self.nodes.weight[:, np.newaxis]
+    def whole(self) -> Amounts:
+        """The capacity times each node's weight: (nodes, resources)."""
+        return self.capacity * self.nodes.weight[:, np.newaxis]
 
     def path(self, tenant: str) -> list[int]:
         """Return the nodes from below the root down to a tenant's jobs."""
@@ -69,8 +66,8 @@ def is_below(shares: Shares, job: LeasedJob) -> bool:
     for parent, node in zip((ROOT, *mine), mine, strict=False):
         others = shares.nodes.children[parent]
         others = others[others != node]
-        share = _share(shares.used[[node]] + least, shares.whole[[node]])
-        if (_share(shares.used[others], shares.whole[others]) > share).any():
+        share = dominant_shares(shares.used[[node]] + least, shares.whole[[node]])
+        if (dominant_shares(shares.used[others], shares.whole[others]) > share).any():
             return True
     return False
 
@@ -133,7 +130,7 @@ class _Victims:
     def may_go(self, demand: Amounts) -> Mask:
         """Return which may go if the job's tenant is given this much: (tasks,)."""
         used, whole = self._shares.used[self._mine], self._shares.whole[self._mine]
-        return np.asarray(self._left >= _share(used + demand, whole))
+        return np.asarray(self._left >= dominant_shares(used + demand, whole))
 
 
 def _lost(occupants: Occupants, of: Index, is_gang: Mask, amounts: Amounts) -> Amounts:
@@ -154,7 +151,7 @@ def _left(shares: Shares, node: Index, lost: Amounts) -> Score:
     gone = lost.cumsum(axis=0)
     first = np.searchsorted(node, node)
     before = np.where((first > 0)[:, np.newaxis], gone[first - 1], 0)
-    return _share(shares.used[node] - (gone - before), shares.whole[node])
+    return dominant_shares(shares.used[node] - (gone - before), shares.whole[node])
 
 
 def _partings(shares: Shares, mine: str, tenants: Sequence[str]) -> tuple[Index, Index]:
@@ -171,7 +168,3 @@ def _partings(shares: Shares, mine: str, tenants: Sequence[str]) -> tuple[Index,
             known[tenant] = next((a, b) for a, b in pairs if a != b)
     nodes: Ids = integers([known[tenant] for tenant in tenants]).reshape(-1, 2)
     return nodes[:, 0].astype(np.intp), nodes[:, 1].astype(np.intp)
-
-
-def _share(used: Amounts, whole: Score) -> Score:
-    return np.asarray((used / whole).max(axis=1, initial=0.0))

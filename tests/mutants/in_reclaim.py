@@ -36,7 +36,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "shares-as-they-are-now",
         RULE,
         "_Victims.may_go",
-        "_share(used «+ demand», whole)",
+        "dominant_shares(used «+ demand», whole)",
         "",
         "A job gets more than its tenant's share, and another tenant less.",
         OF_RULE,

@@ -116,18 +116,23 @@ def test_a_gang_gets_room_only_if_all_of_it_is_within_the_share() -> None:
         assert gets == cell.cores()["b"]
 
 
-def test_a_gang_falls_as_a_whole_or_not_at_all() -> None:
-    for tasks, left in ((4, 20), (21, 40)):
-        cell = Cell()
-        gang = a_spec(tasks, minimum=tasks, tenant="a", duration_ms=LONG_MS, cpu_milli=1_000)
-        cell.run([gang] * (40 // tasks), jobs_of("a", 40 % tasks), seconds=10)
-        full = cell.cores()["a"]
-        cell.run(jobs_of("b", 20, precedence=ABOVE), seconds=4 * SOON_S)
-        kept = cell.cores()["a"]
+def test_gangs_fall_as_a_whole() -> None:
+    cell = Cell()
+    gang = a_spec(4, minimum=4, tenant="a", duration_ms=LONG_MS, cpu_milli=1_000)
+    cell.run([gang] * 10, seconds=10)
+    cell.run(jobs_of("b", 20, precedence=ABOVE), seconds=4 * SOON_S)
 
-        assert 40 == full
-        assert (left if tasks == 4 else 21) == kept
-        assert 0 == kept % tasks or tasks == 21
+    assert {"a": 20, "b": 20} == cell.cores()
+
+
+def test_a_gang_that_its_tenant_would_be_below_without_does_not_fall() -> None:
+    cell = Cell()
+    gang = a_spec(21, minimum=21, tenant="a", duration_ms=LONG_MS, cpu_milli=1_000)
+    cell.run([gang], jobs_of("a", 19), seconds=10)
+    assert {"a": 40} == cell.cores()
+    cell.run(jobs_of("b", 20, precedence=ABOVE), seconds=4 * SOON_S)
+
+    assert {"a": 21, "b": 19} == cell.cores()
 
 
 def test_weights_and_parents_are_respected() -> None:
