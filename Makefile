@@ -91,7 +91,7 @@ test-patroni: $(READY) ## Run deploy/patroni on three addresses, and kill its no
 # part of it: make prove ARGS="-k serial", say.
 .PHONY: prove
 prove: $(READY) ## Try much harder to break it: races, faults, long searches; a table at the end
-	@$(PYTEST) $(PARALLEL) --dist worksteal -p no:randomly --hypothesis-profile prove -v \
+	@$(PYTEST) $(PARALLEL) --dist worksteal -p no:randomly --hypothesis-profile prove -v --durations 60 \
 		tests/agent tests/attack tests/contract tests/postgres tests/property $(ARGS)
 
 # CI tests a few of them only. The page that this writes, docs/mutants.md, says which test kills which.
