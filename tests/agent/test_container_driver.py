@@ -1,6 +1,7 @@
 """The container driver, with real containers of a podman of its own."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,10 +13,11 @@ from omega.clock import RealClock
 from omega.errors import SettingsError
 from omega.model.exits import Exit, ExitCause
 from omega.model.programs import Check, Program, shell_line
+from omega.nodes.agent.background_driver import BackgroundDriver
 from omega.nodes.agent.container_driver import LABEL_AGENT, ContainerDriver
 from omega.nodes.agent.container_engine import Engine
 from omega.nodes.agent.container_spec import exit_of_container
-from omega.nodes.agent.task_driver import Launch, NotStarted, TaskDriver
+from omega.nodes.agent.task_driver import Launch, NotStarted, Stream, TaskDriver
 from tests.agent.driver_contract import KEY, DriverContract
 from tests.agent.engines import IMAGE, podman_service
 from tests.agent.waiting import ended, until
@@ -30,8 +32,8 @@ def engine() -> Iterator[str]:
         yield address
 
 
-class TestContainerDriver(DriverContract):
-    """The contract, with containers, and what only they can do."""
+class OfContainers(DriverContract):
+    """The contract, with containers."""
 
     image = IMAGE
     serve = "exec busybox httpd -f -p $PORT -h ."
@@ -42,25 +44,65 @@ class TestContainerDriver(DriverContract):
         """Yield a driver; kill what it left running."""
         self.engine, self.folder, self.agent = engine, tmp_path / "tasks", uuid4().hex
         self.opened: list[ContainerDriver] = []
-        driver = self._open()
-        yield driver
-        for key in driver.look():
-            driver.signal(key, "KILL")
-            ended(driver, key)
-            driver.forget(key)
-        for opened in self.opened:
-            opened.close()
+        self.warnings: list[str] = []
+        with ExitStack() as stack:
+            self.stack = stack
+            driver = self._opened()
+            yield driver
+            for key in driver.look():
+                driver.signal(key, "KILL")
+                ended(driver, key)
+                driver.forget(key)
 
     def another(self, driver: TaskDriver) -> TaskDriver:
         """Return a new driver of the same agent."""
+        return self._opened()
+
+    def _opened(self) -> TaskDriver:
+        """Return a new driver of the kind under test."""
         return self._open()
 
     def _open(self, *, pull: bool = True) -> ContainerDriver:
         driver = ContainerDriver(
-            self.folder, RealClock(), agent=self.agent, engine=self.engine, pull=pull
+            self.folder,
+            RealClock(),
+            agent=self.agent,
+            engine=self.engine,
+            pull=pull,
+            warn=self.warnings.append,
         )
         self.opened.append(driver)
+        self.stack.callback(driver.close)
         return driver
+
+
+class TestContainerDriverInBackground(OfContainers):
+    """The contract, with containers whose engine a thread of its own asks, as in an agent."""
+
+    def _opened(self) -> TaskDriver:
+        background = BackgroundDriver(self._open(), RealClock())
+        self.stack.callback(background.close)
+        return background
+
+    def wait_for_removals(self) -> None:
+        """Wait until the engine has nothing left of the agent's tasks."""
+        with closing(Engine(self.engine)) as engine:
+            until(lambda: not engine.containers(f"{LABEL_AGENT}={self.agent}"))
+
+    def reader(self, driver: TaskDriver) -> TaskDriver:
+        """Return a plain driver: the thread keeps no output of what was forgotten."""
+        assert (0, b"") == driver.output(KEY, Stream.STDOUT, 100)
+        return self._open()
+
+    def test_what_cannot_be_started_is_an_exit(self, driver: TaskDriver) -> None:
+        program = Program(command=("true",))
+        driver.start(Launch(key=KEY, program=program, env={}, cpu_milli=0, memory_mib=0))
+
+        assert ended(driver, KEY).cause is ExitCause.NOT_STARTED
+
+
+class TestContainerDriver(OfContainers):
+    """The contract, with containers, and what only they can do."""
 
     def test_a_container_that_uses_too_much_memory_is_ended(self, driver: TaskDriver) -> None:
         driver.start(
@@ -138,6 +180,18 @@ class TestContainerDriver(DriverContract):
         until(lambda: driver.look()[KEY] is None and KEY not in self.opened[0]._starting)  # noqa: SLF001
 
         assert driver.look_of(launch, Check(command=shell_line(":"), timeout_ms=60_000))() is None
+
+    def test_a_signal_that_comes_after_the_end_is_no_warning(self, driver: TaskDriver) -> None:
+        driver.start(self.a_launch("echo up; sleep 1000"))
+        until(lambda: self.text(driver) == "up\n")
+        other = self._open()
+        other.signal(KEY, "KILL")
+        ended(other, KEY)
+        (driver_, _) = self.opened
+        assert driver_._shown[KEY] is None, "it has not looked since"  # noqa: SLF001
+        driver.signal(KEY, "TERM")
+
+        assert [] == self.warnings
 
     def test_processes_are_refused(self, driver: TaskDriver) -> None:
         program = Program(command=("true",))

@@ -5,6 +5,7 @@ from tests.mutants.mutant import Mutant
 
 AGENT = "omega/nodes/agent/agent.py"
 TASK = "omega/nodes/agent/agent_task.py"
+BACKGROUND = "omega/nodes/agent/background_driver.py"
 CHECKS = "omega/nodes/agent/checks.py"
 LAUNCH = "omega/nodes/agent/launch.py"
 STEPS = "omega/nodes/agent/step_reporter.py"
@@ -41,6 +42,30 @@ MUTANTS: tuple[Mutant, ...] = (
         "if «not self._must_renew()»:\n    for driver in self._drivers:",
         "True",
         "An agent that removes many containers loses its lease by that, and stops all others.",
+    ),
+    of_agents(
+        "waits-for-the-engine",
+        BACKGROUND,
+        "forget",
+        "self._removals.append(_Order(key, lambda: self._forget(key)))",
+        "self._forget(key)",
+        "An agent that removes a container waits for an engine with much to do, and is fenced.",
+    ),
+    of_agents(
+        "ends-unseen-while-killing",
+        BACKGROUND,
+        "_next",
+        "if self._starts_and_signals and «late_s < LATE_LOOK_S»:",
+        "True",
+        "Many containers that are killed are killed again for ever: nobody sees that they ended.",
+    ),
+    of_agents(
+        "ends-of-containers-without-outputs",
+        BACKGROUND,
+        "_look",
+        "if «end is not None and key not in known»:\n    self._read_outputs(key)",
+        "end is not None and False",
+        "The last lines of a container never arrive.",
     ),
     of_agents(
         "room-of-the-dying-given-away",

@@ -31,6 +31,7 @@ from omega.framework.retry import Retry
 from omega.model.arrays import Amounts
 from omega.model.names import ADDRESS_RULE, is_address
 from omega.model.resources import DEVICES_MAX, KINDS, Kind, named
+from omega.nodes.agent.background_driver import BackgroundDriver
 from omega.nodes.agent.cgroups import find_cgroups
 from omega.nodes.agent.hardware import found_capacity
 from omega.nodes.agent.live import LiveAgent, keep_tasks, register
@@ -187,7 +188,8 @@ class AgentPlan:
             sink(AgentWarned(why))
 
         env_dirs = tuple(path.resolve() for path in self.allow_env_dir or [])
-        containers = container_tasks(folder, clock, self.containers, warn, env_dirs=env_dirs)
+        driver = container_tasks(folder, clock, self.containers, warn, env_dirs=env_dirs)
+        containers = None if driver is None else BackgroundDriver(driver, clock)
         cgroups = find_cgroups(folder / TASKS, cpu_milli=int(capacity[Kind.CPU_MILLI]), warn=warn)
         users = frozenset(self.allow_user or [])
         processes = process_tasks(
@@ -196,6 +198,8 @@ class AgentPlan:
         try:
             yield TaskDrivers(processes=processes, containers=containers)
         finally:
+            if containers is not None:
+                containers.close()
             if cgroups is not None:
                 cgroups.close()
 

@@ -3,10 +3,11 @@
 Goal     Run images with the limits that a task asked for, kept by the engine.
 Promise  See `TaskDriver`. Containers are found again by their labels. Starts are made in threads,
          since to pull an image may take minutes: what the engine refuses is an exit `NOT_STARTED`.
-         While the engine does not answer, `look` returns what it knew. Nothing of the machine's
-         files is shown to a container; inside it, a program may be any user.
+         While the engine does not answer, `look` returns what it knew. Other calls wait for the
+         engine: an agent has them made by a `BackgroundDriver`. Nothing of the machine's files is
+         shown to a container; inside it, a program may be any user.
 Source   The Docker Engine API, which `podman system service` speaks, too;
-         docs/decisions/0044-programs-and-agents.md.
+         docs/decisions/0044-programs-and-agents.md; docs/decisions/0064-engine-calls.md.
 
 A signal goes to the container's init, which hands it to the command; SIGKILL ends all processes.
 """
@@ -141,13 +142,14 @@ class ContainerDriver:
             if self._pending.get(key) != "KILL":
                 self._pending[key] = signal
             return
-        try:
-            self._client.kill(self._ids[key], f"SIG{signal}")
-        except KeyError:
+        container = self._ids.get(key)
+        if container is None:
             return
+        try:
+            self._client.kill(container, f"SIG{signal}")
         except EngineError as error:
-            # It may have ended meanwhile, which the next look shows.
-            self._warn_once(f"a container could not be sent SIG{signal}: {error}")
+            if self._runs(container):
+                self._warn_once(f"a container could not be sent SIG{signal}: {error}")
 
     def forget(self, key: TaskKey) -> None:
         """Drop what is kept of a task that has ended, but its output; harmless if unknown."""
@@ -286,6 +288,13 @@ class ContainerDriver:
         if inspected["State"]["Status"] in RUNNING:
             return None
         return exit_of_container(inspected, self._restarts[key])
+
+    def _runs(self, container: str) -> bool:
+        """Return whether a container runs, as far as the engine says."""
+        try:
+            return self._client.inspect(container)["State"]["Status"] in RUNNING
+        except EngineError as error:
+            return not error.is_missing
 
     def _save(self, client: Engine, key: TaskKey, container: str) -> None:
         """Keep the end of a container's output in files. Raises OSError."""

@@ -14,6 +14,7 @@ from omega.model.exits import Exit, ExitCause, TaskExit
 from omega.model.jobs import LeasedJob
 from omega.model.programs import Program
 from omega.nodes.agent.agent import Agent
+from omega.nodes.agent.background_driver import BackgroundDriver
 from omega.nodes.agent.checks import Look
 from omega.nodes.agent.machine_lease import MachineLease
 from omega.nodes.agent.own_machine import OwnMachine, TaskDrivers
@@ -47,10 +48,13 @@ class Machine:
     checks_hang: bool = False
     absences: int = 0
     """How many calls the store does not answer."""
+    in_background: bool = False
+    """Whether a thread of its own works the driver, as that of containers; `close` ends it."""
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(self.clock)
         self.id, self.other = add_a_cell(self.store, 2)
+        self.background = BackgroundDriver(self.driver, self.clock) if self.in_background else None
         self.restart_agent()
 
     def restart_agent(self) -> None:
@@ -58,7 +62,7 @@ class Machine:
         capacity = self.store.snapshot().rows.capacity[0]
         self.agent = Agent(
             OwnMachine(id=self.id, name="m1", capacity=capacity),
-            TaskDrivers(processes=self.driver, in_background=self._check),
+            TaskDrivers(processes=self.background or self.driver, in_background=self._check),
             Records(self.folder),
             clock=self.clock,
             sink=self.events.append,
@@ -66,6 +70,11 @@ class Machine:
             lease=self.lease,
             renewed=self._put_off,
         )
+
+    def close(self) -> None:
+        """Let the driver do what it was told, and end its thread."""
+        if self.background is not None:
+            self.background.close()
 
     def _check(self, look: Look) -> "Future[str | None]":
         """Check at once, unless checks hang."""

@@ -16,6 +16,8 @@ from omega.nodes.agent.agent_task import START_AGAIN_S
 from omega.nodes.agent.machine_lease import Deadline, MachineLease, holder_of
 from omega.nodes.agent.task_driver import Launch, TaskKey
 from omega.testing.steps import grant, status_of
+from tests.agent.waiting import until
+from tests.unit.nodes.agent.held_driver import HeldDriver
 from tests.unit.nodes.agent.machine import Machine
 
 LEASE_S = 10.0
@@ -89,6 +91,33 @@ def test_the_lease_is_renewed_while_what_is_left_of_programs_takes_long_to_remov
     assert [first] == machine.driver.running
     assert [] == machine.driver.signals
     assert 3 == len(machine.exits(job))
+
+
+def test_a_driver_in_a_thread_may_take_longer_than_the_lease(tmp_path: Path) -> None:
+    """As a container engine does that is asked for much by a machine with much to do."""
+    driver = HeldDriver()
+    lease = MachineLease(US, LEASE_S)
+    machine = Machine(tmp_path, driver=driver, lease=lease, in_background=True)
+    jobs = [machine.place(tasks=2)]
+    machine.step()
+    until(lambda: 2 == len(driver.running))
+    driver.hold()
+    jobs.append(machine.place())
+    for _ in range(12):
+        machine.step(LEASE_S / 6)
+
+    until(lambda: not driver.may_go_on)
+    assert 2 == len(driver.running), "it is as busy as before"
+    assert machine.clock.now() < machine.deadlines[-1], "the lease is held"
+    assert [] == machine.store.expire_machines()
+    driver.let_go()
+    until(lambda: 3 == len(driver.running))
+    machine.step(LEASE_S / 6)
+    machine.close()
+    assert sorted(key for job in jobs for key in machine.keys(job)) == driver.running
+    assert [] == driver.signals
+    assert 3 == len(driver.launches), "none was started again"
+    assert [] == list(machine.store.verify())
 
 
 def test_a_restart_waits_for_the_lease(machine: Machine) -> None:

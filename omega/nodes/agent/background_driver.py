@@ -1,0 +1,236 @@
+"""A task driver that is worked by a thread of its own.
+
+Goal     Keep an agent's loop, which renews its lease, from waiting for a container engine.
+Promise  No method waits for the driver. The thread does what it was told, signals and starts before
+         removals, and looks at the tasks in between. A task is shown as running from its start on,
+         and not at all once it was forgotten. An end is shown together with all that the task
+         wrote. A start replaces what still waits to be done for an earlier start of its task. An
+         error of the driver is raised by the next look.
+Source   docs/decisions/0064-engine-calls.md; the pod workers of Kubernetes' kubelet.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from threading import Condition, Thread
+from typing import Final
+
+from omega.clock import Clock
+from omega.limits import LIMITS
+from omega.model.exits import Exit, ExitCause
+from omega.model.programs import Check
+from omega.nodes.agent.task_driver import Launch, NotStarted, Stream, TaskDriver, TaskKey
+
+LOOK_S: Final = 0.2
+"""The shortest time between two looks at the tasks. One that takes longer is followed by a pause as
+long as itself, in which other calls are made."""
+IDLE_LOOK_S: Final = 2.0
+"""The time between two looks while nothing runs. What an earlier agent began to start may show."""
+LATE_LOOK_S: Final = 1.0
+"""How long a look that is due waits for starts and signals. Else many tasks that are killed again
+and again would be so for ever: nobody would see that they have ended."""
+OUTPUT_S: Final = 1.0
+"""The shortest time between two readings of one running task's outputs."""
+KILL_AGAIN_S: Final = 1.0
+"""The time after which a task that was sent SIGKILL, and still runs, is sent it again."""
+CLOSE_S: Final = 10.0
+"""How long `close` waits for what is still to be done."""
+
+
+@dataclass(frozen=True)
+class _Order:
+    """Something that the thread is to do."""
+
+    key: TaskKey
+    do: Callable[[], None]
+    signal: str = ""
+    """The signal that it sends; empty if it sends none."""
+
+
+class BackgroundDriver:
+    """A `TaskDriver` that hands what it is told to another one, in a thread."""
+
+    def __init__(self, driver: TaskDriver, clock: Clock) -> None:
+        """Look at the tasks once, and start the thread. From then on the driver is the thread's."""
+        self._driver = driver
+        self._clock = clock
+        self._changed = Condition()
+        """Guards what follows, which both threads use."""
+        self._starts_and_signals: deque[_Order] = deque()
+        self._removals: deque[_Order] = deque()
+        self._shown: dict[TaskKey, Exit | None] = {}
+        self._outputs: dict[tuple[TaskKey, Stream], tuple[int, bytes]] = {}
+        self._killed_s: dict[TaskKey, float] = {}
+        """When a task was to be sent SIGKILL last."""
+        self._error: BaseException | None = None
+        self._is_closed = False
+        # What follows is the thread's own.
+        self._refused: dict[TaskKey, Exit] = {}
+        """Starts that the driver refused."""
+        self._look_due_s = 0.0
+        self._output_due_s: dict[TaskKey, float] = {}
+        self._look()
+        self._thread = Thread(target=self._run, name="containers", daemon=True)
+        self._thread.start()
+
+    def start(self, launch: Launch) -> None:
+        """Start a task. What the driver refuses is an exit `NOT_STARTED`."""
+        with self._changed:
+            if self._shown.get(launch.key, _ENDED) is None:
+                raise NotStarted("this task runs already")
+            self._shown[launch.key] = None
+            self._killed_s.pop(launch.key, None)
+            for orders in (self._starts_and_signals, self._removals):
+                for order in [it for it in orders if it.key == launch.key]:
+                    orders.remove(order)
+            self._starts_and_signals.append(_Order(launch.key, lambda: self._start(launch)))
+            self._changed.notify()
+
+    def look(self) -> Mapping[TaskKey, Exit | None]:
+        """Return every task that was started and not forgotten: None if it runs, else its exit."""
+        with self._changed:
+            if self._error is not None:
+                raise self._error
+            return dict(self._shown)
+
+    def signal(self, key: TaskKey, signal: str) -> None:
+        """Have a task sent a signal of `SIGNALS`; harmless if it has ended."""
+        with self._changed:
+            now_s = self._clock.now()
+            is_sent = any((it.key, it.signal) == (key, signal) for it in self._starts_and_signals)
+            if self._shown.get(key, _ENDED) is not None or is_sent:
+                return
+            if signal == "KILL":
+                if now_s < self._killed_s.get(key, -KILL_AGAIN_S) + KILL_AGAIN_S:
+                    return
+                self._killed_s[key] = now_s
+            order = _Order(key, lambda: self._driver.signal(key, signal), signal)
+            self._starts_and_signals.append(order)
+            self._changed.notify()
+
+    def forget(self, key: TaskKey) -> None:
+        """Have what is kept of a task removed that has ended; harmless if it is unknown."""
+        with self._changed:
+            if self._shown.get(key) is None:
+                return
+            del self._shown[key]
+            for stream in Stream:
+                self._outputs.pop((key, stream), None)
+            self._removals.append(_Order(key, lambda: self._forget(key)))
+            self._changed.notify()
+
+    def look_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
+        """Return a function that checks a task that runs; see `TaskDriver`."""
+        with self._changed:
+            if any(it.key == launch.key and not it.signal for it in self._starts_and_signals):
+                return lambda: None  # the driver knows at most an earlier start
+        return self._driver.look_of(launch, check)
+
+    def steps(self, key: TaskKey) -> int | None:
+        """Return how many steps a task says that its job has made; None if it says nothing."""
+        return self._driver.steps(key)
+
+    def output(self, key: TaskKey, stream: Stream, bytes_max: int) -> tuple[int, bytes]:
+        """Return how many bytes a task had written when that was read last, and the last of them.
+
+        At most `LIMITS.output_bytes_kept` of them are known, and none of a task that was forgotten.
+        """
+        with self._changed:
+            total, content = self._outputs.get((key, stream), (0, b""))
+        return total, content[-bytes_max:] if bytes_max else b""
+
+    def close(self) -> None:
+        """End the thread when it has done what it was told, or has taken `CLOSE_S` for it."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+        self._thread.join(CLOSE_S)
+
+    # In the thread.
+
+    def _run(self) -> None:
+        try:
+            while (act := self._next()) is not None:
+                act()
+        except BaseException as error:
+            with self._changed:
+                self._error = error
+
+    def _next(self) -> Callable[[], None] | None:
+        """Wait for something to do, and return it; None if all is done and the end was asked for.
+
+        Starts and signals come first, but for a late look: a task that is to end must end in time.
+        """
+        with self._changed:
+            while True:
+                now_s = self._clock.now()
+                late_s = -math.inf if self._is_closed else now_s - self._look_due_s
+                if self._starts_and_signals and late_s < LATE_LOOK_S:
+                    return self._starts_and_signals.popleft().do
+                if late_s >= 0:
+                    return self._look
+                if self._removals:
+                    return self._removals.popleft().do
+                if self._is_closed:
+                    return None
+                due_s, key = min(
+                    ((due_s, key) for key, due_s in self._output_due_s.items()),
+                    default=(math.inf, None),
+                )
+                if key is not None and now_s >= due_s:
+                    return partial(self._read_outputs, key)
+                self._changed.wait(min(self._look_due_s, due_s) - now_s)
+
+    def _start(self, launch: Launch) -> None:
+        self._refused.pop(launch.key, None)
+        try:
+            self._driver.start(launch)
+        except NotStarted as error:
+            self._refused[launch.key] = Exit(
+                cause=ExitCause.NOT_STARTED, restarts=launch.restarts, detail=str(error)
+            )
+        self._look_due_s = min(self._look_due_s, self._clock.now())
+
+    def _forget(self, key: TaskKey) -> None:
+        self._refused.pop(key, None)
+        self._driver.forget(key)
+
+    def _look(self) -> None:
+        """Look at the tasks, and show them as they will be when all that is waiting is done."""
+        began_s = self._clock.now()
+        seen = {**self._driver.look(), **self._refused}
+        with self._changed:
+            known = {order.key for order in self._removals}
+            known |= {key for key, end in self._shown.items() if end is not None}
+        for key, end in seen.items():
+            if end is not None and key not in known:
+                self._read_outputs(key)
+        running = {key for key, end in seen.items() if end is None}
+        now_s = self._clock.now()
+        self._output_due_s = {key: self._output_due_s.get(key, now_s) for key in running}
+        self._look_due_s = now_s + (max(LOOK_S, now_s - began_s) if running else IDLE_LOOK_S)
+        with self._changed:
+            for order in self._removals:
+                seen.pop(order.key, None)
+            for order in self._starts_and_signals:
+                if not order.signal:
+                    seen[order.key] = None
+            self._shown = seen
+            self._killed_s = {key: at for key, at in self._killed_s.items() if key in seen}
+
+    def _read_outputs(self, key: TaskKey) -> None:
+        began_s = self._clock.now()
+        for stream in Stream:
+            output = self._driver.output(key, stream, LIMITS.output_bytes_kept)
+            with self._changed:
+                before, _ = self._outputs.get((key, stream), (0, b""))
+                if output[0] > before:
+                    self._outputs[key, stream] = output
+        now_s = self._clock.now()
+        self._output_due_s[key] = now_s + max(OUTPUT_S, 4 * (now_s - began_s))
+
+
+_ENDED: Final = Exit(cause=ExitCause.LOST)
+"""Stands for a task that is not shown."""
