@@ -252,7 +252,7 @@ def _charge(
     """Where shares decide who is evicted, count what each job has placed and claims now."""
     if context.reclaiming is not None:
         for each, its in zip(together, claims, strict=True):
-            context.reclaiming.charge(each.job, each.placed + len(its))
+            context.reclaiming.charge(each.job, np.setdiff1d(each.pending, its.task))
 
 
 def _without_room(each: JobAttempt, claims: Claims) -> LeasedJob | None:
@@ -295,14 +295,8 @@ def _look(
         view.assume_removed(occupants.machine[gone], occupants.amounts[gone])
         occupants = occupants.without(gone)
         if reclaiming is not None:
-            at = view.where(machines)
-            job, occupants = reclaiming.narrowed(job, occupants, view.free[at[at >= 0]])
-        if not len(job.unplaced):
-            return Claims.none()
-        more = place_with_evictions(view, job, machines, occupants, rng)
-    if reclaiming is not None:
-        reclaiming.note(occupants, more)
-    return more
+            return reclaiming.place(view, job, machines, occupants, rng)
+        return place_with_evictions(view, job, machines, occupants, rng)
 
 
 @contextmanager

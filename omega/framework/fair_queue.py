@@ -9,6 +9,7 @@ Promise  No I/O: a driver answers its effects. Lanes, what tenants use, and the 
 Source   DRF (NSDI 2011) and Choosy (EuroSys 2013); docs/decisions/0058-the-order-of-the-queue.md.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -48,7 +49,7 @@ class _Charge:
     """What a lease adds to what a tenant uses, until a sum of use was read that includes it."""
 
     at_s: float
-    """When the job was leased."""
+    """When the job was leased, or its attempt was over. Sums of use from before may lack it."""
     tenant: str
     demand: Amounts
     """(resources,) of the job's unplaced tasks; after its attempt, of those that were placed."""
@@ -154,12 +155,11 @@ class FairQueue:
         self._charges |= {it.token: _Charge(now_s, it.spec.tenant, demand_left(it)) for it in jobs}
         return in_order
 
-    def charge_claims(self, job: LeasedJob, demand: Amounts) -> None:
-        """Count (resources,) as what the attempt at a leased job has placed or claimed so far."""
+    def charge_claims(self, job: LeasedJob, left: Amounts) -> None:
+        """Count all of a leased job as placed or claimed, but (resources,) that is left of it."""
         charge = self._charges.get(job.token)
-        if charge is None:
-            charge = _Charge(self._clock.now(), job.spec.tenant, demand)
-        self._charges[job.token] = replace(charge, claimed=demand)
+        if charge is not None:
+            self._charges[job.token] = replace(charge, claimed=charge.demand - left)
 
     def shares(self) -> Shares | None:
         """Return what tenants use, and what attempts have claimed since; None if it is not known.
@@ -189,18 +189,21 @@ class FairQueue:
         return summed_s
 
     def note_evicted(self, tenant: str, demand: Amounts) -> None:
-        """Count tasks that were evicted, (resources,) together, as used no more."""
-        self._evicted.append(_Charge(self._clock.now(), tenant, -demand))
+        """Count tasks that an attempt evicts, (resources,) together, as used no more."""
+        self._evicted.append(_Charge(math.inf, tenant, -demand))
 
     def note(self, results: Sequence[JobResult]) -> None:
         """Take back the charge for tasks that were not placed, and note who found no room."""
         self._attention.note([result.job for result in results])
+        now_s = self._clock.now()  # a sum from before may lack what the attempts have done
+        self._evicted = [replace(it, at_s=min(it.at_s, now_s)) for it in self._evicted]
         for result in results:
             job, diagnosis = result.job, result.diagnosis
             charge = self._charges.get(job.token)
             if charge is not None:
-                left = charge.demand - demand_left(job)
-                self._charges[job.token] = replace(charge, demand=left, claimed=left, is_over=True)
+                placed = charge.demand - demand_left(job)
+                charge = replace(charge, at_s=now_s, demand=placed, claimed=placed)
+                self._charges[job.token] = replace(charge, is_over=True)
             never_fits = diagnosis is not None and diagnosis.reason.is_permanent
             waits = never_fits or result.patience_ms > 0
             key = self._key_of(Lane.of(job.spec))

@@ -16,16 +16,18 @@ from uuid import UUID
 
 import numpy as np
 
+from omega.cell.view import View
 from omega.clock import Clock
 from omega.framework.effects import Effects, called
 from omega.framework.fair_queue import FairQueue
-from omega.model.arrays import Amounts
+from omega.model.arrays import Ids, Index
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
-from omega.model.lanes import job_demand
+from omega.model.lanes import demand_left
 from omega.model.occupants import Occupants
 from omega.ordering.fair import by_resource
-from omega.ordering.reclaim import Shares, is_below, reclaimable
+from omega.ordering.reclaim import Reclaimable, Shares, is_below
+from omega.placement.victims import place_with_evictions
 
 LEASE_MS: Final = 2_000
 
@@ -50,9 +52,9 @@ class Reclaiming:
         self._summed_s = -math.inf
         """When the sum of use was made that was read last under the lease."""
 
-    def charge(self, job: LeasedJob, tasks: int) -> None:
-        """Count so many tasks as placed or claimed by the attempt at a leased job."""
-        self._queue.charge_claims(job, job_demand(job.spec) // job.spec.tasks * tasks)
+    def charge(self, job: LeasedJob, left: Index) -> None:
+        """Count all tasks of a leased job but those left, (tasks,), as placed or claimed."""
+        self._queue.charge_claims(job, demand_left(replace(job, unplaced=np.sort(left))))
 
     def may(self, job: LeasedJob) -> Effects[bool]:
         """Return whether the job may evict anybody now."""
@@ -64,21 +66,37 @@ class Reclaiming:
             self._summed_s = yield from self._queue.read_use_anew()
         return self._summed_s >= self._since_s and self._is_below(job)
 
-    def narrowed(
-        self, job: LeasedJob, occupants: Occupants, free: Amounts
-    ) -> tuple[LeasedJob, Occupants]:
-        """Return the job with the tasks for which it may evict, and the occupants that may go.
+    def place(
+        self,
+        view: View,
+        job: LeasedJob,
+        machines: Ids,
+        occupants: Occupants,
+        rng: np.random.Generator,
+    ) -> Claims:
+        """Return claims with evictions for as many of the job's tasks as its tenant may have.
 
-        `free` (machines, kinds) is what the machines have free. Other occupants run on, unlisted.
+        Arguments are those of `place_with_evictions`. What is evicted counts as used no more, until
+        use is read again.
         """
+        best = Claims.none()
         shares = self._shares(job)
-        tasks, may_go = 0, np.zeros(len(occupants), dtype=np.bool_)
-        if shares is not None:
-            tasks, may_go = reclaimable(shares, job, occupants, by_resource(free.sum(axis=0)))
-        return replace(job, unplaced=job.unplaced[:tasks]), occupants.only(may_go)
+        if shares is None:
+            return best
+        at = view.where(machines)
+        free = by_resource(view.free[at[at >= 0]].sum(axis=0))
+        reclaimable = Reclaimable(shares, job, occupants, free)
+        for tasks, may_go in reclaimable.options():
+            if tasks <= len(best):
+                break
+            part = replace(job, unplaced=job.unplaced[:tasks])
+            some = place_with_evictions(view, part, machines, occupants.only(may_go), rng)
+            if len(some) > len(best) and reclaimable.allows(some):
+                best = some
+        self._note(occupants, best)
+        return best
 
-    def note(self, occupants: Occupants, claims: Claims) -> None:
-        """Count what these claims evict as used no more, until use is read again."""
+    def _note(self, occupants: Occupants, claims: Claims) -> None:
         gone = np.flatnonzero(occupants.named_in(claims.evictions))
         of = np.searchsorted(occupants.about, occupants.job[gone])
         amounts = by_resource(occupants.amounts[gone])

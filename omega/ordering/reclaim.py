@@ -3,25 +3,26 @@
 Goal     Bring a tenant up to its share where tasks run for long, and take from no tenant what its
          own share gives it.
 Promise  Two tenants are compared where their paths in the tree of tenants part. When the job's
-         tasks are placed and all that may be evicted is, its tenant has there no larger a weighted
-         dominant share than the other. So the other cannot reclaim in turn, and nobody is evicted
-         for a difference that evictions cannot make smaller. Only tasks that yield to the job's
-         precedence are named, never those of its own tenant. A gang may go as a whole or not at
-         all; its size is estimated by its largest task that was read. No I/O; arrays in, arrays
-         out.
+         tasks are placed and what is named for them is evicted, its tenant has there no larger a
+         weighted dominant share than the other. So the other cannot reclaim in turn, and nobody is
+         evicted for a difference that evictions cannot make smaller. Tenants with the largest
+         shares lose tasks first. Only tasks that yield to the job's precedence are named, never
+         those of its own tenant. A gang may go as a whole or not at all, and only if all of its
+         tasks were read. No I/O; arrays in, arrays out.
 Source   Fair sharing with preemption as in Kueue, which compares shares after the evictions, and in
          YARN; dominant shares: DRF (NSDI 2011); docs/decisions/0063-reclaim.md.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from omega.model.arrays import Amounts, Ids, Index, Mask, Score, integers
+from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
-from omega.model.lanes import demand_left
+from omega.model.lanes import demand_left, task_demand
 from omega.model.occupants import Occupants
 from omega.ordering.fair import by_resource, dominant_shares
 from omega.ordering.tenants import ROOT, TenantNodes
@@ -61,8 +62,7 @@ def is_below(shares: Shares, job: LeasedJob) -> bool:
     On some level of the tree, with one more task, or with as many as its gang lacks.
     """
     mine = shares.path(job.spec.tenant)
-    task = demand_left(job) // len(job.unplaced)
-    least = task * max(1, job.lacking)
+    least = _demands(job)[max(1, job.lacking) - 1]
     for parent, node in zip((ROOT, *mine), mine, strict=False):
         others = shares.nodes.children[parent]
         others = others[others != node]
@@ -72,75 +72,190 @@ def is_below(shares: Shares, job: LeasedJob) -> bool:
     return False
 
 
-def reclaimable(
-    shares: Shares, job: LeasedJob, occupants: Occupants, free: Amounts
-) -> tuple[int, Mask]:
-    """Return how many unplaced tasks of a job may be placed by evictions, and which tasks may go.
+class Reclaimable:
+    """What a job may have by evictions on some machines."""
 
-    `free` (resources,) is what is free on the machines of the occupants. The result's mask is
-    (tasks,) of the occupants. The number is the largest for which what may go, together with what
-    is free, suffices; (0, none) if not even as many as the job's gang lacks.
-    """
-    victims = _Victims(shares, job, occupants)
-    task = demand_left(job) // len(job.unplaced)
-    fewest, tasks = 0, len(job.unplaced)
-    while fewest < tasks:
-        middle = (fewest + tasks + 1) // 2
-        supply = free + victims.amounts[victims.may_go(task * middle)].sum(axis=0)
-        if (supply >= task * middle).all():
-            fewest = middle
-        else:
-            tasks = middle - 1
-    may_go = np.zeros(len(occupants), dtype=np.bool_)
-    if tasks < max(1, job.lacking):
-        return 0, may_go
-    may_go[victims.at[victims.may_go(task * tasks)]] = True
-    return tasks, may_go
+    def __init__(self, shares: Shares, job: LeasedJob, occupants: Occupants, free: Amounts) -> None:
+        """`free` (resources,) is what is free on the machines of the occupants."""
+        self._shares = shares
+        self._job = job
+        self._occupants = occupants
+        self._free = free
+        self._demands = _demands(job)
+        self._fewest = max(1, job.lacking)
+        self._victims = _Victims(shares, job, occupants)
+
+    def options(self) -> Iterator[tuple[int, Mask]]:
+        """Yield how many of the job's unplaced tasks to place, the first ones, and who may go.
+
+        Who may go is a mask of the occupants' tasks. First comes what sums say. These tasks may run
+        where none of the job's fits, or hold what it does not need. So the other options let
+        placement choose: among all tasks of the tenant that has most, then among those of all
+        tenants that have as much as the job's would have. What is placed by these may evict too
+        much, which `allows` tells. The number of tasks is halved down to what a gang lacks.
+        """
+        tasks, may_go = self.by_sums()
+        if tasks:
+            yield tasks, may_go
+        for tasks in self._numbers():
+            demand = self._demands[tasks - 1]
+            above = self._victims.above(demand)
+            richest = above & self._victims.are_of_the_richest(demand)
+            for which in (richest, above):
+                if which.any():
+                    yield tasks, self._mask(which)
+
+    def by_sums(self) -> tuple[int, Mask]:
+        """Return how many tasks to place, and who may go, as if all machines were one.
+
+        Tenants with most lose as little as suffices. The number is the largest possible; (0, none)
+        if it is too small for a gang.
+        """
+        fewest, tasks = 0, len(self._demands)
+        while fewest < tasks:
+            middle = (fewest + tasks + 1) // 2
+            if len(self._sufficient(middle)):
+                fewest = middle
+            else:
+                tasks = middle - 1
+        if tasks < self._fewest:
+            return 0, self._mask(np.zeros(0, dtype=np.intp))
+        return tasks, self._mask(self._sufficient(tasks))
+
+    def allows(self, claims: Claims) -> bool:
+        """Return whether nobody is left with less than the job's tenant by these claims of it."""
+        demand = demand_left(replace(self._job, unplaced=np.sort(claims.task)))
+        named = self._occupants.named_in(claims.evictions)
+        return self._victims.are_left_enough(demand, named[self._victims.at])
+
+    def _numbers(self) -> Iterator[int]:
+        """Yield all tasks, half of them, and so on; last as many as a gang lacks, or one."""
+        tasks = len(self._demands)
+        while tasks > self._fewest:
+            yield tasks
+            tasks = max(tasks // 2, self._fewest)
+        if tasks == self._fewest:
+            yield tasks
+
+    def _sufficient(self, tasks: int) -> Index:
+        demand = self._demands[tasks - 1]
+        return self._victims.sufficient(demand, demand - self._free)
+
+    def _mask(self, which: Index | Mask) -> Mask:
+        may_go = np.zeros(len(self._occupants), dtype=np.bool_)
+        may_go[self._victims.at[which]] = True
+        return may_go
 
 
 class _Victims:
-    """Tasks that yield to a job, in the order in which they would be evicted."""
+    """Tasks that yield to a job, in the order in which they would be evicted.
+
+    `demand` (resources,) is what the job's tenant gets.
+    """
 
     def __init__(self, shares: Shares, job: LeasedJob, occupants: Occupants) -> None:
         of = np.searchsorted(occupants.about, occupants.job)
         mine, other = _partings(shares, job.spec.tenant, occupants.tenant)
+        is_gang = occupants.minimum > 0
+        read = np.bincount(of, minlength=len(occupants.about))
         yields = (occupants.yields_to <= job.spec.precedence) & (occupants.about != job.id)
-        at = np.flatnonzero((yields & (other != ROOT))[of])
+        yields &= (other != ROOT) & (~is_gang | (read == occupants.running))
+        at = np.flatnonzero(yields[of])
         of = of[at]
-        is_gang = occupants.minimum[of] > 0
         keys = (
             -occupants.task[at],
             -occupants.job[at],
             -occupants.started_ms[at],
             occupants.precedence[of],
-            np.where(is_gang, occupants.running[of], 0),
+            np.where(is_gang[of], occupants.running[of], 0),
             other[of],
         )
         order = np.lexsort(keys)
         self.at: Index = at[order]
         """Their positions in the occupants; single tasks come before gangs, small gangs first."""
-        self.amounts = by_resource(occupants.amounts[self.at])
+        self._amounts = by_resource(occupants.amounts[self.at])
         """(tasks, resources)"""
-        of, is_gang = of[order], is_gang[order]
+        self._of: Index = of[order]
+        """(tasks,) the number of each task's job."""
+        self._slack = np.where(is_gang, occupants.placed - occupants.minimum, len(of))
+        """By job, how many tasks it can lose before all of it is evicted."""
         self._shares = shares
-        self._mine: Index = mine[of]
+        position = shares.nodes.position
+        self._mine_at = position[job.spec.tenant]
+        of_tenants = [position.get(name, -1) for name in occupants.tenant]
+        self._tenant: Index = np.array(of_tenants, dtype=np.intp)[self._of]
+        self._mine: Index = mine[self._of]
         """(tasks,) the node that the share of its node below the same parent is compared with."""
-        self._left = _left(shares, other[of], _lost(occupants, of, is_gang, self.amounts))
+        self._other: Index = other[self._of]
+        """(tasks,) that node; ascends."""
+        lost = self._amounts.copy()
+        for its in self._gangs(is_gang):  # all of a gang goes with its first task
+            lost[its] = 0
+            lost[its[0]] = self._amounts[its].sum(axis=0)
+        self._left = _left(shares, self._other, lost)
+        """(tasks,) the share that the node has when the task and those before it are gone."""
 
-    def may_go(self, demand: Amounts) -> Mask:
-        """Return which may go if the job's tenant is given this much: (tasks,)."""
+    def sufficient(self, demand: Amounts, lacking: Amounts) -> Index:
+        """Return which tasks go if those with most lose so much together: (resources,).
+
+        None if that is more than they may lose.
+        """
+        spare = self._left - self._mine_after(demand)
+        order = np.argsort(-spare, kind="stable")
+        order = order[spare[order] >= 0]
+        enough = (self._amounts[order].cumsum(axis=0) >= lacking).all(axis=1)
+        if not enough.any():
+            return order[:0]
+        # Equals are taken together, since a gang's tasks are.
+        return np.flatnonzero(spare >= spare[order[enough.argmax()]])
+
+    def above(self, demand: Amounts) -> Mask:
+        """Return whose nodes have at least what the job's tenant would have: (tasks,)."""
+        return np.asarray(self._now() >= self._mine_after(demand))
+
+    def are_of_the_richest(self, demand: Amounts) -> Mask:
+        """Return whose nodes have most above what the job's tenant would have: (tasks,)."""
+        spare = self._now() - self._mine_after(demand)
+        return np.asarray(spare >= spare.max(initial=-np.inf))
+
+    def are_left_enough(self, demand: Amounts, named: Mask) -> bool:
+        """Return whether each node keeps as large a share when the named tasks are evicted.
+
+        `named` is (tasks,). All of a gang that would break is evicted.
+        """
+        lost = np.bincount(self._of[named], minlength=len(self._slack))
+        gone = named | (lost > self._slack)[self._of]
+        if not gone.any():
+            return True
+        use = self._shares.use.copy()
+        np.subtract.at(use, self._tenant[gone], self._amounts[gone])
+        use[self._mine_at] += demand
+        after = replace(self._shares, use=use)
+        left, mine = (
+            dominant_shares(after.used[nodes], after.whole[nodes])
+            for nodes in (self._other[gone], self._mine[gone])
+        )
+        return bool((left >= mine).all())
+
+    def _now(self) -> Score:
+        return dominant_shares(self._shares.used[self._other], self._shares.whole[self._other])
+
+    def _mine_after(self, demand: Amounts) -> Score:
+        """Return the share that the job's tenant has then, where its path and each task's part."""
         used, whole = self._shares.used[self._mine], self._shares.whole[self._mine]
-        return np.asarray(self._left >= dominant_shares(used + demand, whole))
+        return dominant_shares(used + demand, whole)
+
+    def _gangs(self, is_gang: Mask) -> Iterator[Index]:
+        """Yield the positions of each gang's tasks here."""
+        for number in np.unique(self._of[is_gang[self._of]]).tolist():
+            yield np.flatnonzero(self._of == number)
 
 
-def _lost(occupants: Occupants, of: Index, is_gang: Mask, amounts: Amounts) -> Amounts:
-    """Return what goes with each task: (tasks, resources); all of a gang goes with its first."""
-    lost = amounts.copy()
-    lost[is_gang] = 0
-    for number in np.unique(of[is_gang]).tolist():
-        its = np.flatnonzero(of == number)
-        lost[its[0]] = amounts[its].max(axis=0) * int(occupants.running[number])
-    return lost
+def _demands(job: LeasedJob) -> Amounts:
+    """Return what the first tasks of a job that have no place need: (tasks, resources), summed."""
+    groups = job.spec.groups
+    tasks = [len(job.unplaced_in(number)) for number in range(len(groups))]
+    return np.repeat([task_demand(group) for group in groups], tasks, axis=0).cumsum(axis=0)
 
 
 def _left(shares: Shares, node: Index, lost: Amounts) -> Score:

@@ -8,6 +8,7 @@ FAIR_QUEUE = "omega/framework/fair_queue.py"
 LANES = "omega/store/postgres/functions/lanes.sql"
 MEMORY = "omega/store/memory/lanes.py"
 OF_RULE = ("tests/property/test_reclaim.py",)
+OF_CELLS = ("tests/simulation/test_reclaim.py",)
 OF_PROCESSES = ("tests/unit/framework/test_reclaiming.py",)
 OF_POSTGRES = ("tests/contract/test_postgres_store.py",)
 OF_MEMORY = ("tests/contract/test_memory_store.py",)
@@ -24,18 +25,63 @@ MUTANTS: tuple[Mutant, ...] = (
         OF_RULE,
     ),
     mutant(
-        "a-gang-counts-as-one-task",
+        "gangs-that-were-read-in-part",
         RULE,
-        "_lost",
-        "amounts[its].max(axis=0) * «int(occupants.running[number])»",
-        "1",
+        "_Victims.__init__",
+        "yields &= (other != ROOT) «& (~is_gang | (read == occupants.running))»",
+        "",
         "A tenant whose gangs are evicted is left with less than the one that has their room.",
         OF_RULE,
     ),
     mutant(
+        "gangs-lose-only-what-is-named",
+        RULE,
+        "_Victims.are_left_enough",
+        "gone = «named | (lost > self._slack)[self._of]»",
+        "named",
+        "A gang is evicted whose tenant is then left with less than the one that has its room.",
+        OF_RULE,
+    ),
+    mutant(
+        "whatever-placement-chose",
+        RECLAIMING,
+        "Reclaiming.place",
+        "if len(some) > len(best) «and reclaimable.allows(some)»:",
+        "",
+        "A job on large machines takes more than its tenant's share.",
+        OF_CELLS,
+    ),
+    mutant(
+        "those-with-least-make-way-first",
+        RULE,
+        "_Victims.sufficient",
+        "order = np.argsort(«-spare», kind=",
+        "spare",
+        "A tenant at its share loses tasks while another has more.",
+        OF_CELLS,
+    ),
+    mutant(
+        "an-attempt-counts-from-its-lease",
+        FAIR_QUEUE,
+        "FairQueue.note",
+        "charge = replace(charge, «at_s=now_s», demand=placed, claimed=placed)",
+        "at_s=charge.at_s",
+        "Five replicas take more for a tenant than its share.",
+        OF_PROCESSES,
+    ),
+    mutant(
+        "evictions-count-from-before-the-commit",
+        FAIR_QUEUE,
+        "FairQueue.note",
+        "[replace(it, at_s=min(it.at_s, «now_s»)) for it in self._evicted]",
+        "0",
+        "Five replicas evict twice for one difference of shares.",
+        OF_PROCESSES,
+    ),
+    mutant(
         "shares-as-they-are-now",
         RULE,
-        "_Victims.may_go",
+        "_Victims._mine_after",
         "dominant_shares(used «+ demand», whole)",
         "",
         "A job gets more than its tenant's share, and another tenant less.",
@@ -53,8 +99,8 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant(
         "a-gang-in-part",
         RULE,
-        "reclaimable",
-        "if tasks < max(1, «job.lacking»):",
+        "Reclaimable.__init__",
+        "self._fewest = max(1, «job.lacking»)",
         "1",
         "Room is looked for for a part of a gang, whose claims are refused.",
         OF_RULE,
@@ -108,7 +154,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "what-was-evicted-counts",
         FAIR_QUEUE,
         "FairQueue.note_evicted",
-        "_Charge(self._clock.now(), tenant, «-» demand)",
+        "_Charge(math.inf, tenant, «-» demand)",
         "",
         "A process evicts twice for one difference of shares.",
         OF_PROCESSES,

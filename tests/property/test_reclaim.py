@@ -1,7 +1,7 @@
 """Who may be evicted for a tenant below its share, judged anew by fractions."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,13 +9,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from omega.model.arrays import Amounts, integers
-from omega.model.jobs import LeasedJob
+from omega.model.claims import Claims, Evictions
+from omega.model.jobs import LeasedJob, TaskGroup
 from omega.model.occupants import Occupants
 from omega.model.resources import KINDS, amounts
-from omega.ordering.reclaim import Shares, is_below, reclaimable
+from omega.ordering.reclaim import Reclaimable, Shares, is_below
 from omega.ordering.tenants import Path, Tenant, TenantTree
 from omega.store.holdings import RESOURCES
-from omega.testing.builders import a_job, a_spec
+from omega.testing.builders import a_job, a_spec, some_claims
 from tests.fixtures.doses import examples
 
 MINE = "m"
@@ -31,6 +32,8 @@ class Running:
     is_gang: bool
     tasks: Sequence[tuple[int, int]]
     """The cores and the gigabytes of each."""
+    elsewhere: int
+    """How many more tasks of it run on other machines."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Case:
             for job, of in enumerate(self.running)
             for task, it in enumerate(of.tasks)
         ]
-        of_jobs = [len(it.tasks) for it in self.running]
+        of_jobs = [len(it.tasks) + it.elsewhere for it in self.running]
         return Occupants(
             job=integers([job for job, *_ in flat]),
             task=np.array([task for _, task, _ in flat], dtype=np.intp),
@@ -72,7 +75,9 @@ class Case:
             about=integers(range(len(self.running))),
             precedence=integers([0] * len(self.running)),
             yields_to=integers([PRECEDENCE + (not it.yields) for it in self.running]),
-            minimum=integers([len(it.tasks) * it.is_gang for it in self.running]),
+            minimum=integers(
+                [of * it.is_gang for it, of in zip(self.running, of_jobs, strict=True)]
+            ),
             placed=integers(of_jobs),
             running=integers(of_jobs),
             scheduler=("batch",) * len(self.running),
@@ -125,6 +130,7 @@ def cases(draw: st.DrawFn) -> Case:
             draw(st.booleans()) or draw(st.booleans()),
             draw(st.booleans()),
             draw(st.lists(size, min_size=1, max_size=5)),
+            draw(st.integers(0, 1)) * draw(st.integers(0, 1)),
         )
         for _ in range(draw(st.integers(0, 8)))
     ]
@@ -136,16 +142,14 @@ def cases(draw: st.DrawFn) -> Case:
         )
         for name in names
     }
-    tasks, minimum = draw(st.integers(1, 6)), draw(st.integers(0, 6))
-    cores, gib = draw(size)
-    assume(cores or gib)
-    spec = a_spec(
-        tasks,
-        minimum=min(minimum, tasks),
-        tenant=MINE,
-        precedence=PRECEDENCE,
-        cpu_milli=cores,
-        memory_mib=gib,
+    asked = draw(st.lists(st.tuples(st.integers(1, 4), size), min_size=1, max_size=2))
+    assume(all(cores or gib for _, (cores, gib) in asked))
+    groups = tuple(
+        TaskGroup(tasks=tasks, cpu_milli=cores, memory_mib=gib) for tasks, (cores, gib) in asked
+    )
+    minimum = draw(st.integers(0, sum(group.tasks for group in groups)))
+    spec = replace(
+        a_spec(minimum=0, tenant=MINE, precedence=PRECEDENCE), groups=groups, minimum=minimum
     )
     capacity = draw(st.tuples(st.integers(0, 60), st.integers(1, 60)))
     return Case(
@@ -153,48 +157,127 @@ def cases(draw: st.DrawFn) -> Case:
     )
 
 
-def after(case: Case, tasks: int, gone: np.ndarray) -> dict[str, tuple[int, int]]:
+def sizes(case: Case) -> list[tuple[int, int]]:
+    """Return the cores and the gigabytes of each task of the job."""
+    groups = case.job.spec.groups
+    return [(group.cpu_milli, group.memory_mib) for group in groups for _ in range(group.tasks)]
+
+
+def after(case: Case, tasks: Iterable[int], gone: np.ndarray) -> dict[str, tuple[int, int]]:
     """Return what tenants use if these tasks of the job run and those of others do not."""
-    group = case.job.spec.groups[0]
-    use = {name: list(of) for name, of in case.use.items()}
-    use[MINE] = [use[MINE][0] + group.cpu_milli * tasks, use[MINE][1] + group.memory_mib * tasks]
-    flat = [(it.tenant, task) for it in case.running for task in it.tasks]
-    for (tenant, task), is_gone in zip(flat, gone.tolist(), strict=True):
+    changes = [(MINE, *sizes(case)[task]) for task in tasks]
+    flat = [(it.tenant, *task) for it in case.running for task in it.tasks]
+    for (tenant, cores, gib), is_gone in zip(flat, gone.tolist(), strict=True):
         if is_gone:
-            use[tenant] = [use[tenant][0] - task[0], use[tenant][1] - task[1]]
-    return {name: (of[0], of[1]) for name, of in use.items()}
+            changes.append((tenant, -cores, -gib))
+    return {
+        name: (
+            cores + sum(more for tenant, more, _ in changes if tenant == name),
+            gib + sum(more for tenant, _, more in changes if tenant == name),
+        )
+        for name, (cores, gib) in case.use.items()
+    }
+
+
+def is_fair(case: Case, tasks: Iterable[int], gone: np.ndarray) -> bool:
+    """Return whether nobody who loses a task is left with less than the job's tenant then has."""
+    use = after(case, tasks, gone)
+    flat = [it.tenant for it in case.running for _ in it.tasks]
+    losers = {tenant for tenant, is_gone in zip(flat, gone.tolist(), strict=True) if is_gone}
+    return all(
+        case.share(mine, use) <= case.share(other, use)
+        for mine, other in map(case.parting, losers - {MINE})
+    )
+
+
+def reclaimable_of(case: Case) -> Reclaimable:
+    return Reclaimable(case.shares, case.job, case.occupants, integers(four(*case.free)))
+
+
+def claims_of(case: Case, tasks: Sequence[int], named: np.ndarray) -> Claims:
+    """Return claims for tasks of the job, the first of which evicts the named tasks."""
+    occupants = case.occupants
+    at = np.flatnonzero(named)
+    evictions = Evictions(np.zeros(len(at), np.intp), occupants.job[at], occupants.task[at])
+    return replace(some_claims(tasks, [1] * len(tasks)), evictions=evictions)
+
+
+def may_ever_go(case: Case) -> list[bool]:
+    """Return of each task whether it could be evicted for the job at all."""
+    return [
+        it.yields and it.tenant != MINE and not (it.is_gang and it.elsewhere)
+        for it in case.running
+        for _ in it.tasks
+    ]
+
+
+def wholes(case: Case) -> list[list[int]]:
+    """Return what goes together: each task that may go, and each gang that may."""
+    may, first = may_ever_go(case), 0
+    found: list[list[int]] = []
+    for it in case.running:
+        here = list(range(first, first := first + len(it.tasks)))
+        if may[here[0]]:
+            found += [here] if it.is_gang else [[at] for at in here]
+    return found
 
 
 @given(case=cases())
 @examples(300)
-def test_nobody_is_left_with_less_than_the_tenant_that_evicts(case: Case) -> None:
-    tasks, may_go = reclaimable(case.shares, case.job, case.occupants, integers(four(*case.free)))
-    flat = [(job, it) for job, it in enumerate(case.running) for _ in it.tasks]
-    use = after(case, tasks, may_go)
+def test_only_who_may_go_is_named_and_gangs_as_a_whole(case: Case) -> None:
+    ever = may_ever_go(case)
+    for tasks, may_go in reclaimable_of(case).options():
+        assert max(1, case.job.lacking) <= tasks <= len(case.job.unplaced)
+        assert may_go.any()
+        assert all(may for may, goes in zip(ever, may_go.tolist(), strict=True) if goes)
+        first = 0
+        for it in case.running:
+            here = may_go[first : first + len(it.tasks)]
+            first += len(it.tasks)
+            assert not it.is_gang or here.all() or not here.any()
 
-    assert 0 <= tasks <= len(case.job.unplaced)
-    assert tasks >= case.job.lacking or not tasks
-    for (job, it), goes in zip(flat, may_go.tolist(), strict=True):
-        if not goes:
-            continue
-        assert it.yields
-        assert it.tenant != MINE
-        mine, other = case.parting(it.tenant)
-        assert case.share(mine, use) <= case.share(other, use)
-        if it.is_gang:
-            assert all(may_go[at] for at, (number, _) in enumerate(flat) if number == job)
+
+@given(case=cases(), data=st.data())
+@examples(600)
+def test_what_is_allowed_leaves_nobody_with_less_than_the_tenant_that_evicts(
+    case: Case, data: st.DataObject
+) -> None:
+    parts = data.draw(st.lists(st.sampled_from(wholes(case) or [[]]), max_size=8))
+    count = data.draw(st.integers(1, len(case.job.unplaced)))
+    tasks = data.draw(st.permutations(case.job.unplaced.tolist()))[:count]
+    gone = np.zeros(sum(len(it.tasks) for it in case.running), dtype=np.bool_)
+    gone[[at for part in parts for at in part]] = True
+    named = gone.copy()
+    for part in parts:  # the commit evicts the rest of a gang itself
+        named[part[1:]] &= data.draw(st.booleans()) or len(part) == 1
+
+    assert is_fair(case, tasks, gone) == reclaimable_of(case).allows(claims_of(case, tasks, named))
 
 
 @given(case=cases())
 @examples(300)
-def test_what_may_go_suffices_for_the_tasks(case: Case) -> None:
-    group = case.job.spec.groups[0]
-    task = np.array([group.cpu_milli, group.memory_mib])
-    tasks, may_go = reclaimable(case.shares, case.job, case.occupants, integers(four(*case.free)))
+def test_what_sums_say_suffices_and_is_allowed(case: Case) -> None:
+    tasks, may_go = reclaimable_of(case).by_sums()
     flat: Amounts = integers([task for it in case.running for task in it.tasks]).reshape(-1, 2)
     supply = np.array(case.free) + flat[may_go].sum(axis=0)
 
-    assert (supply >= tasks * task).all()
+    assert tasks == 0 or max(1, case.job.lacking) <= tasks <= len(case.job.unplaced)
+    assert (supply >= integers([*sizes(case)[:tasks], (0, 0)]).sum(axis=0)).all()
+    assert is_fair(case, range(tasks), may_go)
+
+
+@given(case=cases())
+@examples(300)
+def test_who_may_make_way_alone_is_named_by_some_option(case: Case) -> None:
+    fewest = max(1, case.job.lacking)
+    needed = integers(sizes(case)[:fewest]).sum(axis=0) - np.array(case.free)
+    flat: Amounts = integers([task for it in case.running for task in it.tasks]).reshape(-1, 2)
+    masks = [may_go for _, may_go in reclaimable_of(case).options()]
+    for whole in wholes(case):
+        gone = np.zeros(len(flat), dtype=np.bool_)
+        gone[whole] = True
+        if (flat[whole].sum(axis=0) >= needed).all() and is_fair(case, range(fewest), gone):
+            assert any(may_go[whole].all() for may_go in masks)
 
 
 @given(case=cases())
@@ -202,7 +285,8 @@ def test_what_may_go_suffices_for_the_tasks(case: Case) -> None:
 def test_a_tenant_is_below_if_one_beside_it_would_still_have_more(case: Case) -> None:
     path = case.leaf(MINE)
     least = max(1, case.job.lacking)
-    use = after(case, least, np.zeros(sum(len(it.tasks) for it in case.running), dtype=np.bool_))
+    nobody = np.zeros(sum(len(it.tasks) for it in case.running), dtype=np.bool_)
+    use = after(case, range(least), nobody)
     below = any(
         case.share(mine, use) < case.share(other, case.use)
         for name in case.use

@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -33,9 +34,18 @@ def jobs_of(tenant: str, jobs: int, *, precedence: int = 0, tasks: int = 1) -> l
 class Cell:
     """Forty cores and replicas of batch in a fair order."""
 
-    def __init__(self, *, reclaim: float | None = AFTER_S, replicas: int = 2) -> None:
+    def __init__(
+        self,
+        *,
+        reclaim: float | None = AFTER_S,
+        replicas: int = 2,
+        order: QueueOrder = QueueOrder.DRF,
+        gpus: int = 0,
+    ) -> None:
         self.cell = VirtualCell(
-            a_cell(MACHINES, cpu_milli=CORES * 1_000), seed=7, settings=Settings.model_construct()
+            a_cell(MACHINES, cpu_milli=CORES * 1_000, gpus=gpus),
+            seed=7,
+            settings=Settings.model_construct(),
         )
         self.store = self.cell.store
         self.cell.live(
@@ -43,7 +53,7 @@ class Cell:
         )
         for replica in range(replicas):
             scheduler = BatchScheduler()
-            scheduler.queue_order = QueueOrder.DRF
+            scheduler.queue_order = order
             scheduler.reclaim_after_s = reclaim
             self.cell.schedule(scheduler, str(replica))
 
@@ -54,8 +64,8 @@ class Cell:
         self.cell.check()
         return ids
 
-    def cores(self) -> Counter[str]:
-        """Return how many cores each tenant uses."""
+    def tasks(self) -> Counter[str]:
+        """Return how many tasks of each tenant run."""
         found = [self.store.job(job) for job in self.store.allocations().job.tolist()]
         return Counter(job.tenant for job in found if job is not None)
 
@@ -70,7 +80,7 @@ def test_without_it_nobody_makes_way() -> None:
     cell.run(jobs_of("a", 100), seconds=10)
     cell.run(jobs_of("b", 100, precedence=ABOVE), seconds=4 * SOON_S)
 
-    assert {"a": 40} == cell.cores()
+    assert {"a": 40} == cell.tasks()
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 4])
@@ -78,11 +88,11 @@ def test_a_tenant_below_its_share_gets_it_and_no_more(replicas: int) -> None:
     cell = Cell(replicas=replicas)
     (first,) = cell.run(jobs_of("a", 100), seconds=10)
     cell.run(jobs_of("b", 100, precedence=ABOVE), seconds=AFTER_S - 1)
-    assert {"a": 40} == cell.cores()
+    assert {"a": 40} == cell.tasks()
 
     cell.run(seconds=4 * SOON_S)
 
-    assert {"a": 20, "b": 20} == cell.cores()
+    assert {"a": 20, "b": 20} == cell.tasks()
     assert 20 == cell.evicted(first)
     cell.run(seconds=4 * SOON_S)
     assert 20 == cell.evicted(first)
@@ -93,7 +103,7 @@ def test_jobs_of_a_precedence_that_is_not_higher_evict_nobody() -> None:
     cell.run(jobs_of("a", 100), seconds=10)
     cell.run(jobs_of("b", 100, precedence=ABOVE - 1), seconds=4 * SOON_S)
 
-    assert {"a": 40} == cell.cores()
+    assert {"a": 40} == cell.tasks()
 
 
 def test_a_job_of_many_tasks_gets_its_tenants_share_too() -> None:
@@ -101,7 +111,7 @@ def test_a_job_of_many_tasks_gets_its_tenants_share_too() -> None:
     cell.run(jobs_of("a", 1, tasks=40), seconds=10)
     cell.run(jobs_of("b", 1, tasks=60, precedence=ABOVE), seconds=4 * SOON_S)
 
-    assert {"a": 20, "b": 20} == cell.cores()
+    assert {"a": 20, "b": 20} == cell.tasks()
 
 
 def test_a_gang_gets_room_only_if_all_of_it_is_within_the_share() -> None:
@@ -113,7 +123,7 @@ def test_a_gang_gets_room_only_if_all_of_it_is_within_the_share() -> None:
         )
         cell.run([gang], seconds=4 * SOON_S)
 
-        assert gets == cell.cores()["b"]
+        assert gets == cell.tasks()["b"]
 
 
 def test_gangs_fall_as_a_whole() -> None:
@@ -122,17 +132,69 @@ def test_gangs_fall_as_a_whole() -> None:
     cell.run([gang] * 10, seconds=10)
     cell.run(jobs_of("b", 20, precedence=ABOVE), seconds=4 * SOON_S)
 
-    assert {"a": 20, "b": 20} == cell.cores()
+    assert {"a": 20, "b": 20} == cell.tasks()
 
 
 def test_a_gang_that_its_tenant_would_be_below_without_does_not_fall() -> None:
     cell = Cell()
     gang = a_spec(21, minimum=21, tenant="a", duration_ms=LONG_MS, cpu_milli=1_000)
     cell.run([gang], jobs_of("a", 19), seconds=10)
-    assert {"a": 40} == cell.cores()
+    assert {"a": 40} == cell.tasks()
     cell.run(jobs_of("b", 20, precedence=ABOVE), seconds=4 * SOON_S)
 
-    assert {"a": 21, "b": 19} == cell.cores()
+    assert {"a": 21, "b": 19} == cell.tasks()
+
+
+@pytest.mark.parametrize("order", [QueueOrder.DRF, QueueOrder.CHOOSY])
+def test_room_is_made_on_whole_machines_where_tasks_are_large(order: QueueOrder) -> None:
+    """Those that began last run on all machines; only some of them make room for a task."""
+    cell = Cell(order=order)
+    cell.run(jobs_of("a", 100), seconds=10)
+    large = replace(jobs_of("b", 1, precedence=ABOVE)[0].groups[0], cpu_milli=CORES * 1_000)
+    spec = replace(jobs_of("b", 1, precedence=ABOVE)[0], groups=(large,))
+    cell.run([spec] * 8, seconds=8 * SOON_S)
+
+    assert {"a": 20, "b": 5} == cell.tasks()
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_those_with_most_make_way_first(replicas: int) -> None:
+    cell = Cell(replicas=replicas)
+    cell.run(jobs_of("a", 30), seconds=10)
+    cell.run(jobs_of("c", 10), seconds=10)
+    assert {"a": 30, "c": 10} == cell.tasks()
+    cell.run(jobs_of("b", 40, precedence=ABOVE), seconds=4 * SOON_S)
+
+    assert {"a": 15, "b": 15, "c": 10} == cell.tasks()
+
+
+def test_what_holds_nothing_of_what_is_lacking_stays() -> None:
+    """A gang has all GPUs. Other tasks of its tenant began later, and hold none."""
+    cell = Cell(gpus=1)
+    gang = a_spec(
+        10, minimum=10, tenant="a", cpu_milli=1_000, gpus=1, gpu_slices=1_000, duration_ms=LONG_MS
+    )
+    cell.run([gang], seconds=10)
+    cell.run(jobs_of("a", 30), seconds=10)
+    assert {"a": 40} == cell.tasks()
+    one = replace(gang, tenant="b", precedence=ABOVE, minimum=0)
+    one = replace(one, groups=(replace(one.groups[0], tasks=1),))
+    cell.run([one], seconds=4 * SOON_S)
+
+    assert {"a": 30, "b": 1} == cell.tasks()
+
+
+def test_large_and_small_tasks_of_a_job_count_by_what_each_needs() -> None:
+    cell = Cell()
+    cell.run(jobs_of("a", 100), seconds=10)
+    spec = jobs_of("b", 1, precedence=ABOVE)[0]
+    large = replace(spec.groups[0], tasks=6, cpu_milli=CORES * 1_000)
+    small = replace(spec.groups[0], tasks=36, cpu_milli=500)
+    cell.run([replace(spec, groups=(large, small))], seconds=8 * SOON_S)
+
+    used = cell.store.sum_use()
+    assert used["b"][0] <= used["a"][0]
+    assert used["b"][0] >= 16_000
 
 
 def test_weights_and_parents_are_respected() -> None:
@@ -144,7 +206,7 @@ def test_weights_and_parents_are_respected() -> None:
         jobs_of("x", 100, precedence=ABOVE), jobs_of("y", 100, precedence=ABOVE), seconds=6 * SOON_S
     )
 
-    assert {"x": 20, "y": 10, "other": 10} == dict(cell.cores())
+    assert {"x": 20, "y": 10, "other": 10} == dict(cell.tasks())
 
 
 def test_an_order_that_compares_no_shares_refuses_it() -> None:

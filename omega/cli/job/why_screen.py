@@ -111,7 +111,7 @@ def _evictions(report: WhyReport) -> str:
         could = f"no precedence moves enough on {where}"
     does = {
         True: f"{kind} evicts",
-        False: f"{kind} does not evict by default",
+        False: f"{kind} evicts only if a setting says so",
         None: f"whether {kind} evicts is not known here",
     }
     return f"{could}; {does[found.preempts]}"

@@ -8,13 +8,16 @@ from uuid import UUID
 import numpy as np
 import pytest
 
+from omega.cell.view import View
+from omega.framework.job_attempt import AttemptEnd
 from omega.framework.reclaiming import LEASE_MS, Reclaiming
 from omega.model.arrays import integers
-from omega.model.claims import Evictions
-from omega.model.jobs import LeasedJob
-from omega.testing.builders import a_claim, a_spec
+from omega.model.claims import Claims
+from omega.model.jobs import LeasedJob, TaskGroup
+from omega.model.lanes import Lane
+from omega.testing.builders import a_spec
 from omega.testing.steps import a_running_job
-from tests.unit.framework.test_fair_queue import CORES, Bed, some
+from tests.unit.framework.test_fair_queue import CORES, Bed, attempted, some
 
 ANOTHER = UUID(int=77)
 
@@ -122,28 +125,68 @@ def test_leased_jobs_count_by_what_their_attempts_have_claimed(
     bed: Bed, reclaiming: Reclaiming
 ) -> None:
     jobs = leased(bed, jobs=3)
+    all_of_it, nothing = jobs[0].unplaced, jobs[0].unplaced[:0]
     assert {"a": CORES} == cores(bed)
 
-    reclaiming.charge(jobs[0], 1)
+    reclaiming.charge(jobs[0], nothing)
     assert {"a": CORES, "b": 1} == cores(bed)
-    reclaiming.charge(jobs[1], 1)
-    reclaiming.charge(jobs[0], 0)
+    reclaiming.charge(jobs[1], nothing)
+    reclaiming.charge(jobs[0], all_of_it)
     assert {"a": CORES, "b": 1} == cores(bed)
 
     bed.find_no_room(jobs)
     assert {"a": CORES} == cores(bed)
 
 
-def test_what_was_evicted_is_used_no_more(bed: Bed, reclaiming: Reclaiming) -> None:
-    leased(bed)
-    bed.wait(*some("b", 1))
-    occupants = bed.store.occupants(integers([1]))
-    three = Evictions(integers([0] * 3), occupants.job[:3], occupants.task[:3])
-    reclaiming.note(occupants, a_claim())
-    assert {"a": CORES} == cores(bed)
+def test_tasks_of_unequal_groups_count_by_what_each_needs(bed: Bed, reclaiming: Reclaiming) -> None:
+    groups = (TaskGroup(tasks=1, cpu_milli=6_000), TaskGroup(tasks=3, cpu_milli=1_000))
+    bed.wait(replace(a_spec(tenant="b", precedence=10), groups=groups))
+    bed.clock.advance(5)
+    (job,) = bed.lease()
 
-    reclaiming.note(occupants, replace(a_claim(), evictions=three))
+    reclaiming.charge(job, np.array([3, 2, 1]))
+    assert {"a": CORES, "b": 6} == cores(bed)
+    reclaiming.charge(job, np.array([0, 1]))
+    assert {"a": CORES, "b": 2} == cores(bed)
+
+
+def evict(bed: Bed, reclaiming: Reclaiming, job: LeasedJob) -> Claims:
+    """Return the claims of a job on the machine of the cell, with evictions."""
+    view = View(bed.store.snapshot())
+    occupants = bed.store.occupants(integers([1]))
+    return reclaiming.place(view, job, integers([1]), occupants, np.random.default_rng(1))
+
+
+def test_what_was_evicted_is_used_no_more(bed: Bed, reclaiming: Reclaiming) -> None:
+    bed.wait(a_spec(3, tenant="b", precedence=10))
+    bed.clock.advance(5)
+    (job,) = bed.lease()
+
+    assert 3 == len(evict(bed, reclaiming, job).evictions)
     assert {"a": CORES - 3} == cores(bed)
+
+
+def test_what_an_attempt_did_counts_until_use_was_summed_up_after_it(
+    bed: Bed, reclaiming: Reclaiming
+) -> None:
+    """Another replica may have summed it up between the lease and the commit."""
+    jobs = leased(bed, jobs=2)
+    bed.wait(*some("b", 1))
+    reclaiming.charge(jobs[0], jobs[0].unplaced[:0])
+    assert 1 == len(evict(bed, reclaiming, jobs[0]).evictions)
+    bed.clock.advance(0.1)
+    bed.store.tenant_use(age_ms_max=0)
+    bed.clock.advance(0.01)
+    done = replace(
+        attempted(replace(jobs[0], unplaced=jobs[0].unplaced[:0]), AttemptEnd.DONE), placed=1
+    )
+    bed.queue.note([done, attempted(jobs[1])])
+    assert {"a": CORES - 1, "b": 1} == cores(bed)
+
+    bed.clock.advance(0.03)
+    bed.queue.took({Lane("b", 0): 1}, [])
+    bed.lanes()
+    assert {"a": CORES - 1, "b": 1} == cores(bed)
 
     bed.wait_for_a_gap()
     bed.lanes()
