@@ -5,10 +5,11 @@ Goal     Bring a tenant up to its share where tasks run for long, and take from 
 Promise  Two tenants are compared where their paths in the tree of tenants part. When the job's
          tasks are placed and what is named for them is evicted, its tenant has there no larger a
          weighted dominant share than the other. So the other cannot reclaim in turn, and nobody is
-         evicted for a difference that evictions cannot make smaller. Tenants with the largest
-         shares lose tasks first. Only tasks that yield to the job's precedence are named, never
-         those of its own tenant. A gang may go as a whole or not at all, and only if all of its
-         tasks were read. No I/O; arrays in, arrays out.
+         evicted for a difference that evictions cannot make smaller. Nor is the other left below
+         the mean of those beside it. Tenants with the largest shares lose tasks first. Only tasks
+         that yield to the job's precedence are named, never those of its own tenant. A gang may go
+         as a whole or not at all, and only if all of its tasks were read. No I/O; arrays in, arrays
+         out.
 Source   Fair sharing with preemption as in Kueue, which compares shares after the evictions, and in
          YARN; dominant shares: DRF (NSDI 2011); docs/decisions/0063-reclaim.md.
 """
@@ -188,6 +189,7 @@ class _Victims:
         """(tasks,) the node that the share of its node below the same parent is compared with."""
         self._other: Index = other[self._of]
         """(tasks,) that node; ascends."""
+        self._mean = self._means()
         lost = self._amounts.copy()
         for its in self._gangs(is_gang):  # all of a gang goes with its first task
             lost[its] = 0
@@ -200,7 +202,7 @@ class _Victims:
 
         None if that is more than they may lose.
         """
-        spare = self._left - self._mine_after(demand)
+        spare = self._left - self._least(demand)
         order = np.argsort(-spare, kind="stable")
         order = order[spare[order] >= 0]
         enough = (self._amounts[order].cumsum(axis=0) >= lacking).all(axis=1)
@@ -210,12 +212,12 @@ class _Victims:
         return np.flatnonzero(spare >= spare[order[enough.argmax()]])
 
     def above(self, demand: Amounts) -> Mask:
-        """Return whose nodes have at least what the job's tenant would have: (tasks,)."""
-        return np.asarray(self._now() >= self._mine_after(demand))
+        """Return whose nodes have at least as much as each must keep: (tasks,)."""
+        return np.asarray(self._now() >= self._least(demand))
 
     def are_of_the_richest(self, demand: Amounts) -> Mask:
-        """Return whose nodes have most above what the job's tenant would have: (tasks,)."""
-        spare = self._now() - self._mine_after(demand)
+        """Return whose nodes have most above what each must keep: (tasks,)."""
+        spare = self._now() - self._least(demand)
         return np.asarray(spare >= spare.max(initial=-np.inf))
 
     def are_left_enough(self, demand: Amounts, named: Mask) -> bool:
@@ -235,15 +237,29 @@ class _Victims:
             dominant_shares(after.used[nodes], after.whole[nodes])
             for nodes in (self._other[gone], self._mine[gone])
         )
-        return bool((left >= mine).all())
+        return bool((left >= np.maximum(mine, self._mean[gone])).all())
 
     def _now(self) -> Score:
         return dominant_shares(self._shares.used[self._other], self._shares.whole[self._other])
 
-    def _mine_after(self, demand: Amounts) -> Score:
-        """Return the share that the job's tenant has then, where its path and each task's part."""
+    def _least(self, demand: Amounts) -> Score:
+        """Return the share that each task's node must keep: the mean, and what the job's has."""
         used, whole = self._shares.used[self._mine], self._shares.whole[self._mine]
-        return dominant_shares(used + demand, whole)
+        return np.maximum(dominant_shares(used + demand, whole), self._mean)
+
+    def _means(self) -> Score:
+        """Return the share that each task's node would have if all below one parent had the same.
+
+        Nodes without use have no part in it, but for that of the job's tenant.
+        """
+        nodes, used = self._shares.nodes, self._shares.used
+        mean = np.zeros(len(used))
+        for mine in np.unique(self._mine).tolist():
+            beside = nodes.children[int(nodes.parent[mine])]
+            active = beside[used[beside].any(axis=1) | (beside == mine)]
+            whole = self._shares.whole[active].sum(axis=0)
+            mean[beside] = dominant_shares(used[active].sum(axis=0)[np.newaxis], whole)
+        return mean[self._other]
 
     def _gangs(self, is_gang: Mask) -> Iterator[Index]:
         """Yield the positions of each gang's tasks here."""

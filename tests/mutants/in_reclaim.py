@@ -43,6 +43,15 @@ MUTANTS: tuple[Mutant, ...] = (
         OF_RULE,
     ),
     mutant(
+        "below-the-mean",
+        RULE,
+        "_Victims.are_left_enough",
+        "(left >= «np.maximum(mine, self._mean[gone])»)",
+        "mine",
+        "A tenant at its share loses tasks to one that then takes more from others.",
+        OF_RULE,
+    ),
+    mutant(
         "whatever-placement-chose",
         RECLAIMING,
         "Reclaiming.place",
@@ -81,7 +90,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant(
         "shares-as-they-are-now",
         RULE,
-        "_Victims._mine_after",
+        "_Victims._least",
         "dominant_shares(used «+ demand», whole)",
         "",
         "A job gets more than its tenant's share, and another tenant less.",

@@ -84,18 +84,23 @@ class Case:
             tenant=tuple(it.tenant for it in self.running),
         )
 
-    def share(self, path: Path, use: dict[str, tuple[int, int]]) -> Fraction:
-        """Return the weighted dominant share of a node of the tree, named by its path."""
-        whose = path[:-1] if path[-1] == "" else path
+    def used_below(self, path: Path, use: dict[str, tuple[int, int]] | None = None) -> list[int]:
+        """Return the cores and gigabytes used below a node of the tree, named by its path."""
         below = [
             amounts
-            for name, amounts in use.items()
+            for name, amounts in (self.use if use is None else use).items()
             if (self.leaf(name) == path if path[-1] == "" else self.leaf(name)[: len(path)] == path)
         ]
-        weight = 1 if path[-1] == "" else self.tree.weight(whose[-1])
+        return [sum(it[at] for it in below) for at in (0, 1)]
+
+    def weight_of(self, path: Path) -> int:
+        return 1 if path[-1] == "" else self.tree.weight(path[-1])
+
+    def share(self, path: Path, use: dict[str, tuple[int, int]]) -> Fraction:
+        """Return the weighted dominant share of a node."""
         return max(
-            Fraction(sum(it[at] for it in below), of * weight) if of else Fraction(0)
-            for at, of in enumerate(self.capacity)
+            Fraction(used, of * self.weight_of(path)) if of else Fraction(0)
+            for used, of in zip(self.used_below(path, use), self.capacity, strict=True)
         )
 
     def leaf(self, tenant: str) -> Path:
@@ -180,13 +185,30 @@ def after(case: Case, tasks: Iterable[int], gone: np.ndarray) -> dict[str, tuple
 
 
 def is_fair(case: Case, tasks: Iterable[int], gone: np.ndarray) -> bool:
-    """Return whether nobody who loses a task is left with less than the job's tenant then has."""
+    """Return whether nobody who loses a task is left with less than the job's tenant then has.
+
+    Nor with less than the mean of those beside it, as it was.
+    """
     use = after(case, tasks, gone)
     flat = [it.tenant for it in case.running for _ in it.tasks]
     losers = {tenant for tenant, is_gone in zip(flat, gone.tolist(), strict=True) if is_gone}
     return all(
-        case.share(mine, use) <= case.share(other, use)
+        max(case.share(mine, use), mean_beside(case, mine)) <= case.share(other, use)
         for mine, other in map(case.parting, losers - {MINE})
+    )
+
+
+def mean_beside(case: Case, mine: Path) -> Fraction:
+    """Return the share that each would have beside a node if all that they use were divided."""
+    beside = {
+        path[: len(mine)] for path in map(case.leaf, case.use) if path[: len(mine) - 1] == mine[:-1]
+    }
+    uses = {path: case.used_below(path) for path in beside}
+    active = [path for path, used in uses.items() if any(used) or path == mine]
+    weights = sum(case.weight_of(path) for path in active)
+    return max(
+        Fraction(sum(uses[path][at] for path in active), of * weights) if of else Fraction(0)
+        for at, of in enumerate(case.capacity)
     )
 
 
