@@ -33,15 +33,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "_start_waiting",
         "is_late = «self._must_renew()» and (started > 0 or not self._has_lease())",
         "False",
-        "An agent that starts many containers loses its lease by that, and with it all of them.",
-    ),
-    of_agents(
-        "removals-outlast-the-lease",
-        AGENT,
-        "_drop",
-        "if «not self._must_renew()»:\n    for driver in self._drivers:",
-        "True",
-        "An agent that removes many containers loses its lease by that, and stops all others.",
+        "An agent that starts many programs loses its lease by that, and with it all of them.",
     ),
     of_agents(
         "waits-for-the-engine",

@@ -251,9 +251,9 @@ class Agent:
 
     def _end_unrecorded(self, driver: TaskDriver, key: TaskKey, *, is_over: bool) -> None:
         """End what runs and no record tells of, or remove what is left of it."""
-        if is_over and not self._must_renew():
+        if is_over:
             driver.forget(key)
-        elif not is_over and self._placements.are_known:
+        elif self._placements.are_known:
             driver.signal(key, "KILL")
 
     def _after_end(self, task: AgentTask) -> None:
@@ -307,13 +307,9 @@ class Agent:
             driver.signal(task.key, signal)
 
     def _drop(self, task: AgentTask) -> None:
-        """Forget a task of which nothing runs and nothing is to be reported.
-
-        If the lease is due, what is left of it on the machine is removed in a later step.
-        """
-        if not self._must_renew():
-            for driver in self._drivers:
-                driver.forget(task.key)
+        """Forget a task of which nothing runs and nothing is to be reported."""
+        for driver in self._drivers:
+            driver.forget(task.key)
         self._records.remove(task.key)
         self._outputs.forget(task.key)
         del self._tasks[task.key]

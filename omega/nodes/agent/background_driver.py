@@ -72,7 +72,7 @@ class BackgroundDriver:
         self._look_due_s = 0.0
         self._output_due_s: dict[TaskKey, float] = {}
         self._look()
-        self._thread = Thread(target=self._run, name="containers", daemon=True)
+        self._thread = Thread(target=self._run, name="task driver", daemon=True)
         self._thread.start()
 
     def start(self, launch: Launch) -> None:

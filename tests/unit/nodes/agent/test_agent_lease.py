@@ -1,6 +1,6 @@
 """An agent and the lease on its machine: what the cell may give away does not run."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from omega.model.exits import Exit, ExitCause
 from omega.model.programs import Program, Restart
 from omega.nodes.agent.agent_task import START_AGAIN_S
 from omega.nodes.agent.machine_lease import Deadline, MachineLease, holder_of
-from omega.nodes.agent.task_driver import Launch, TaskKey
+from omega.nodes.agent.task_driver import Launch
 from omega.testing.steps import grant, status_of
 from tests.agent.waiting import until
 from tests.unit.nodes.agent.held_driver import HeldDriver
@@ -53,44 +53,22 @@ def test_nothing_starts_without_the_lease(machine: Machine) -> None:
     assert [] == machine.driver.launches
 
 
-def slow(machine: Machine, monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
-    """Have an operation of the driver take a quarter of the lease, as those of containers may."""
-    quick: Callable[..., None] = getattr(machine.driver, operation)
-
-    def slowly(of: Launch | TaskKey) -> None:
-        machine.clock.advance(LEASE_S / 4)
-        quick(of)
-
-    monkeypatch.setattr(machine.driver, operation, slowly)
-
-
 def test_the_lease_is_renewed_between_starts_that_take_long(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow(machine, monkeypatch, "start")
+    start = machine.driver.start
+
+    def start_slowly(launch: Launch) -> None:
+        machine.clock.advance(LEASE_S / 4)
+        start(launch)
+
+    monkeypatch.setattr(machine.driver, "start", start_slowly)
     machine.place(tasks=4)
     for _ in range(4):
         machine.step()
 
     assert 4 == len(machine.driver.running)
     assert [] == machine.driver.signals
-
-
-def test_the_lease_is_renewed_while_what_is_left_of_programs_takes_long_to_remove(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    slow(machine, monkeypatch, "forget")
-    job = machine.place(tasks=4)
-    machine.step()
-    first, *others = machine.driver.running
-    for key in others:
-        machine.driver.end(key)
-    for _ in range(4):
-        machine.step()
-
-    assert [first] == machine.driver.running
-    assert [] == machine.driver.signals
-    assert 3 == len(machine.exits(job))
 
 
 def test_a_driver_in_a_thread_may_take_longer_than_the_lease(tmp_path: Path) -> None:
