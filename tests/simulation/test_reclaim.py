@@ -9,15 +9,17 @@ import pytest
 
 from omega.config import Settings
 from omega.errors import BadInput
-from omega.model.jobs import JobSpec
+from omega.model.jobs import Constraint, JobSpec, Operator
 from omega.model.lanes import QueueOrder
+from omega.model.machines import Machines
 from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.ordering.tenants import Tenant
 from omega.sim.virtual_cell import VirtualCell
-from omega.testing.builders import a_cell, a_spec
+from omega.testing.builders import a_cell, a_spec, join_cells
 from schedulers.batch import BatchScheduler
 
 MACHINES, CORES = 10, 4
+EQUAL = a_cell(MACHINES, cpu_milli=CORES * 1_000)
 AFTER_S = 5.0
 SOON_S = AFTER_S + 12
 """Until room was reclaimed: a job may be tried again only ten seconds after it has found none."""
@@ -32,7 +34,7 @@ def jobs_of(tenant: str, jobs: int, *, precedence: int = 0, tasks: int = 1) -> l
 
 
 class Cell:
-    """Forty cores and replicas of batch in a fair order."""
+    """Machines, by default of forty cores together, and replicas of batch in a fair order."""
 
     def __init__(
         self,
@@ -40,13 +42,9 @@ class Cell:
         reclaim: float | None = AFTER_S,
         replicas: int = 2,
         order: QueueOrder = QueueOrder.DRF,
-        gpus: int = 0,
+        machines: Machines = EQUAL,
     ) -> None:
-        self.cell = VirtualCell(
-            a_cell(MACHINES, cpu_milli=CORES * 1_000, gpus=gpus),
-            seed=7,
-            settings=Settings.model_construct(),
-        )
+        self.cell = VirtualCell(machines, seed=7, settings=Settings.model_construct())
         self.store = self.cell.store
         self.cell.live(
             VirtualNodes(lambda _: None, speedup=1.0).life(threading.Event(), nothing_else)
@@ -168,9 +166,26 @@ def test_those_with_most_make_way_first(replicas: int) -> None:
     assert {"a": 15, "b": 15, "c": 10} == cell.tasks()
 
 
+def test_a_tenant_at_its_share_keeps_it_where_one_with_more_is_not_looked_at() -> None:
+    """For a job of one task 66 of 101 machines are looked at, often without that of `a`."""
+    machines = join_cells(
+        a_cell(1, cpu_milli=400_000, memory_mib=10**6, attributes={"zone": ["a"]}),
+        a_cell(100, cpu_milli=1_000, first=2, attributes={"zone": ["c"] * 100}),
+    )
+    cell = Cell(machines=machines)
+    for tenant, tasks in (("a", 400), ("c", 100)):
+        (spec,) = jobs_of(tenant, 1, tasks=tasks)
+        in_zone = (Constraint("zone", Operator.IN, (tenant,)),)
+        cell.run([replace(spec, groups=(replace(spec.groups[0], constraints=in_zone),))], seconds=9)
+    assert {"a": 400, "c": 100} == cell.tasks()
+    cell.run(jobs_of("b", 250, precedence=ABOVE), seconds=8 * SOON_S)
+
+    assert {"a": 200, "b": 200, "c": 100} == cell.tasks()
+
+
 def test_what_holds_nothing_of_what_is_lacking_stays() -> None:
     """A gang has all GPUs. Other tasks of its tenant began later, and hold none."""
-    cell = Cell(gpus=1)
+    cell = Cell(machines=a_cell(MACHINES, cpu_milli=CORES * 1_000, gpus=1))
     gang = a_spec(
         10, minimum=10, tenant="a", cpu_milli=1_000, gpus=1, gpu_slices=1_000, duration_ms=LONG_MS
     )
