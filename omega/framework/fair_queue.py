@@ -4,17 +4,15 @@ Goal     Give the next room to the tenant with the smallest share, however many 
 Promise  No I/O: a driver answers its effects. Lanes, what tenants use, and the view are read once a
          gap (`share_gap_ms`), or less often where reads take long (`read_pause.py`). If a lease
          brought fewer jobs than it asked for, they are read again before the next one. Between
-         reads, what this process has leased is added to what tenants use. What other replicas lease
-         is seen with the next read. The time of this process is one more resource (`attention.py`).
+         reads, what this process has leased is added to what tenants use (`charges.py`). What other
+         replicas lease is seen with the next read. The time of this process is one more resource
+         (`attention.py`).
 Source   DRF (NSDI 2011) and Choosy (EuroSys 2013); docs/decisions/0058-the-order-of-the-queue.md.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Final
-from uuid import UUID
 
 import numpy as np
 
@@ -22,6 +20,7 @@ from omega.cell.open_room import OpenRoom
 from omega.cell.view import View
 from omega.clock import Clock
 from omega.framework.attention import WHOLE_US, Attention
+from omega.framework.charges import Charges
 from omega.framework.effects import Effects, called, refreshed
 from omega.framework.job_attempt import AttemptEnd, JobResult
 from omega.framework.passed_over import PassedOver
@@ -30,7 +29,7 @@ from omega.framework.wakeable import NO_LEASE
 from omega.limits import LIMITS
 from omega.model.arrays import Amounts, Counts, integers
 from omega.model.jobs import LeasedJob
-from omega.model.lanes import Lane, QueueOrder, demand_left
+from omega.model.lanes import Lane, QueueOrder
 from omega.ordering.fair import FairOrder, Lanes, by_resource, fair_jobs, fair_order
 from omega.ordering.reclaim import Shares
 from omega.ordering.tenants import Tenant, TenantNodes, TenantTree
@@ -42,22 +41,6 @@ JOBS_LEASED_MIN: Final = 8
 """How many jobs may be leased although the view has less room: some may have come free since."""
 LEFT_TO_OTHERS_S: Final = 1.0
 """For how long room is left to a poorer tenant's jobs of another kind."""
-
-
-@dataclass(frozen=True)
-class _Charge:
-    """What a lease adds to what a tenant uses, until a sum of use was read that includes it."""
-
-    at_s: float
-    """When the job was leased, or its attempt was over. Sums of use from before may lack it."""
-    tenant: str
-    demand: Amounts
-    """(resources,) of the job's unplaced tasks; after its attempt, of those that were placed."""
-    claimed: Amounts | None = None
-    """(resources,) of the tasks that the attempt has placed or claimed so far, once it has begun
-    and if a tenant's share depends on it."""
-    is_over: bool = False
-    """Whether the attempt is over."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,10 +88,7 @@ class FairQueue:
         self._known: _Known | None = None
         self._is_short = False
         """Whether the last lease found fewer jobs than were asked for."""
-        self._charges: dict[UUID, _Charge] = {}
-        """By token; those that are older than the sum of use that was read last are dropped."""
-        self._evicted: list[_Charge] = []
-        """What was evicted for other tenants; dropped likewise."""
+        self._charges = Charges()
         self._attention = Attention(clock)
         self._passed_over = PassedOver[Lane | str](clock)
         """By lane, for DRF by tenant, what has found no room since the view last gained any."""
@@ -134,7 +114,7 @@ class FairQueue:
             # they are leased, although by then other tenants may have smaller shares.
             jobs_max = min(jobs_max, max(JOBS_LEASED_MIN, known.jobs_with_room))
         # How many jobs stand behind a head was not read. If a lane has fewer, `took` sees it.
-        use = self._used(known)
+        use = _with(known, self._charges.leased())
         pending = [self._jobs_max(known, head, use, jobs_max) for head in known.heads]
         order = self._order_of(known, use, integers(pending), jobs_max)
         counts = zip(known.heads, order.count.tolist(), strict=True)
@@ -150,16 +130,15 @@ class FairQueue:
         if known is None:
             return list(jobs)
         self._attention.begin()
-        in_order = fair_jobs(jobs, known.nodes, self._used(known), known.capacity)
-        now_s = self._clock.now()
-        self._charges |= {it.token: _Charge(now_s, it.spec.tenant, demand_left(it)) for it in jobs}
+        in_order = fair_jobs(
+            jobs, known.nodes, _with(known, self._charges.leased()), known.capacity
+        )
+        self._charges.lease(jobs, self._clock.now())
         return in_order
 
     def charge_claims(self, job: LeasedJob, left: Amounts) -> None:
         """Count all of a leased job as placed or claimed, but (resources,) that is left of it."""
-        charge = self._charges.get(job.token)
-        if charge is not None:
-            self._charges[job.token] = replace(charge, claimed=charge.demand - left)
+        self._charges.claim(job, left)
 
     def shares(self) -> Shares | None:
         """Return what tenants use, and what attempts have claimed since; None if it is not known.
@@ -169,9 +148,7 @@ class FairQueue:
         known = self._known
         if known is None:
             return None
-        charges = self._charges.values()
-        claimed = [replace(it, demand=it.claimed) for it in charges if it.claimed is not None]
-        return Shares(known.nodes, self._used(known, claimed), known.capacity)
+        return Shares(known.nodes, _with(known, self._charges.claimed()), known.capacity)
 
     def read_use_anew(self) -> Effects[float]:
         """Read what tenants use, by a sum that is made now if it can be.
@@ -184,26 +161,21 @@ class FairQueue:
         asked_s = self._clock.now()
         use = yield from called("tenant_use", lambda store: store.tenant_use(age_ms_max=0))
         summed_s = asked_s - use.age_ms / 1_000
-        self._drop_charges(summed_s, open_too=False)
+        self._charges.drop(summed_s, open_too=False)
         self._known = replace(self._known, use=_use_rows(self._known.nodes, use))
         return summed_s
 
     def note_evicted(self, tenant: str, demand: Amounts) -> None:
         """Count tasks that an attempt evicts, (resources,) together, as used no more."""
-        self._evicted.append(_Charge(math.inf, tenant, -demand))
+        self._charges.evict(tenant, demand)
 
     def note(self, results: Sequence[JobResult]) -> None:
         """Take back the charge for tasks that were not placed, and note who found no room."""
-        self._attention.note([result.job for result in results])
-        now_s = self._clock.now()  # a sum from before may lack what the attempts have done
-        self._evicted = [replace(it, at_s=min(it.at_s, now_s)) for it in self._evicted]
+        jobs = [result.job for result in results]
+        self._attention.note(jobs)
+        self._charges.end(jobs, self._clock.now())
         for result in results:
             job, diagnosis = result.job, result.diagnosis
-            charge = self._charges.get(job.token)
-            if charge is not None:
-                placed = charge.demand - demand_left(job)
-                charge = replace(charge, at_s=now_s, demand=placed, claimed=placed)
-                self._charges[job.token] = replace(charge, is_over=True)
             never_fits = diagnosis is not None and diagnosis.reason.is_permanent
             waits = never_fits or result.patience_ms > 0
             key = self._key_of(Lane.of(job.spec))
@@ -255,7 +227,7 @@ class FairQueue:
         asked_s = self._clock.now()
         use = yield from self._read_use()
         summed_s = asked_s - use.age_ms / 1_000
-        self._drop_charges(summed_s, open_too=True)
+        self._charges.drop(summed_s, open_too=True)
         viewed_s = self._clock.now()
         view = yield from refreshed()
         room, before = view.open_room(), self._room
@@ -314,31 +286,6 @@ class FairQueue:
             return lane.tenant
         return lane if lane.has_constraints else Lane(lane.tenant, 0)
 
-    def _drop_charges(self, summed_s: float, *, open_too: bool) -> None:
-        """Drop what a sum of use that was made then includes.
-
-        Charges for attempts that are not over are dropped only if `open_too`.
-        """
-        self._charges = {
-            by: it
-            for by, it in self._charges.items()
-            if it.at_s >= summed_s or not (it.is_over or open_too)
-        }
-        self._evicted = [it for it in self._evicted if it.at_s >= summed_s]
-
-    def _used(self, known: _Known, charges: Iterable[_Charge] | None = None) -> Amounts:
-        """Return what tenants use: (tenants, resources).
-
-        It includes these charges, or all, for what was leased since the last read, and not what was
-        evicted since.
-        """
-        use = known.use.copy()
-        for charge in chain(self._charges.values() if charges is None else charges, self._evicted):
-            at = known.nodes.position.get(charge.tenant)
-            if at is not None:
-                use[at] += charge.demand
-        return use
-
     def _nodes_of(self, names: Sequence[str], tenants: Sequence[Tenant]) -> TenantNodes:
         key = tuple(names), tuple(tenants)
         if self._nodes is None or self._nodes[:2] != key:
@@ -355,6 +302,16 @@ def _lanes(heads: Sequence[LaneHead], nodes: TenantNodes) -> Lanes:
         precedence=np.array([it.precedence for it in heads], dtype=np.int64),
         head=np.array([it.job for it in heads], dtype=np.int64),
     )
+
+
+def _with(known: _Known, charges: Iterable[tuple[str, Amounts]]) -> Amounts:
+    """Return what tenants use, these charges included: (tenants, resources)."""
+    use = known.use.copy()
+    for tenant, demand in charges:
+        at = known.nodes.position.get(tenant)
+        if at is not None:
+            use[at] += demand
+    return use
 
 
 def _use_rows(nodes: TenantNodes, use: TenantUse) -> Amounts:

@@ -7,6 +7,7 @@ QUEUE = "omega/store/postgres/functions/queue.sql"
 SPECS = "omega/store/postgres/functions/specs.sql"
 FAIR = "omega/ordering/fair.py"
 FAIR_QUEUE = "omega/framework/fair_queue.py"
+CHARGES = "omega/framework/charges.py"
 ATTENTION = "omega/framework/attention.py"
 MODEL = "omega/model/lanes.py"
 SHARES = "omega/reports/why/shares.py"
@@ -136,8 +137,8 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant(
         "leases-are-not-charged",
         FAIR_QUEUE,
-        "FairQueue._used",
-        "«use[at] += charge.demand»",
+        "_with",
+        "«use[at] += demand»",
         "pass",
         "One tenant gets all that is leased between two reads.",
         OF_QUEUES,
@@ -297,17 +298,17 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     mutant(
         "charges-for-what-was-not-placed",
-        FAIR_QUEUE,
-        "FairQueue.note",
-        "left = «charge.demand - demand_left(job)»",
+        CHARGES,
+        "Charges.end",
+        "placed = «charge.demand - demand_left(job)»",
         "charge.demand",
         "A tenant whose job found no room is taken to use what it does not.",
         OF_QUEUES,
     ),
     mutant(
         "charges-are-kept",
-        FAIR_QUEUE,
-        "FairQueue._drop_charges",
+        CHARGES,
+        "Charges.drop",
         "if «it.at_s >= summed_s or not (it.is_over or open_too)»",
         "True",
         "What tasks use is counted twice, and what ended still counts.",

@@ -4,7 +4,7 @@ from tests.mutants.mutant import Mutant, Part
 
 RULE = "omega/ordering/reclaim.py"
 RECLAIMING = "omega/framework/reclaiming.py"
-FAIR_QUEUE = "omega/framework/fair_queue.py"
+CHARGES = "omega/framework/charges.py"
 LANES = "omega/store/postgres/functions/lanes.sql"
 MEMORY = "omega/store/memory/lanes.py"
 OF_RULE = ("tests/property/test_reclaim.py",)
@@ -71,17 +71,17 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     mutant(
         "an-attempt-counts-from-its-lease",
-        FAIR_QUEUE,
-        "FairQueue.note",
-        "charge = replace(charge, «at_s=now_s», demand=placed, claimed=placed)",
-        "at_s=charge.at_s",
+        CHARGES,
+        "Charges.end",
+        "charge, at_s=«now_s», demand=placed",
+        "charge.at_s",
         "Five replicas take more for a tenant than its share.",
         OF_PROCESSES,
     ),
     mutant(
         "evictions-count-from-before-the-commit",
-        FAIR_QUEUE,
-        "FairQueue.note",
+        CHARGES,
+        "Charges.end",
         "[replace(it, at_s=min(it.at_s, «now_s»)) for it in self._evicted]",
         "0",
         "Five replicas evict twice for one difference of shares.",
@@ -152,17 +152,18 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     mutant(
         "jobs-that-wait-count",
-        FAIR_QUEUE,
-        "FairQueue.shares",
-        "claimed = [«replace(it, demand=it.claimed)» for it in charges if it.claimed is not None]",
-        "it",
+        CHARGES,
+        "Charges.claimed",
+        "yield charge.tenant, «charge.claimed»\n"
+        "for charge in self._evicted:\n    yield charge.tenant, charge.demand",
+        "charge.demand",
         "A tenant is taken to have what its leased jobs ask for, and loses that much more.",
         OF_PROCESSES,
     ),
     mutant(
         "what-was-evicted-counts",
-        FAIR_QUEUE,
-        "FairQueue.note_evicted",
+        CHARGES,
+        "Charges.evict",
         "_Charge(math.inf, tenant, «-» demand)",
         "",
         "A process evicts twice for one difference of shares.",
@@ -170,8 +171,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     mutant(
         "what-was-evicted-is-never-forgotten",
-        FAIR_QUEUE,
-        "FairQueue._drop_charges",
+        CHARGES,
+        "Charges.drop",
         "[it for it in self._evicted if «it.at_s >= summed_s»]",
         "True",
         "A tenant that lost tasks once is taken to use less than it does.",
