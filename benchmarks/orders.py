@@ -96,7 +96,7 @@ class Orders:
         return table
 
     def draw(self, findings: Findings) -> Picture:
-        """Return rates and conflict fractions by the number of replicas, a line an order."""
+        """Return rates and conflict fractions by the number of replicas, a line per order."""
         note = (
             f"{self.machines:,} machines, {self.tenants} tenants, jobs of {self.tasks} tasks;"
             f" {things(self.rounds, 'drain')} of a full queue by each order"

@@ -30,8 +30,9 @@ class Limits:
     window_ms_max: int = 10 * 365 * 24 * 60 * 60 * 1_000
     """Ten years: how far back a call may ask, or how old a kept answer may be."""
     order_ms_max: int = 60 * 1_000
-    reclaim_ms_max: int = 10_000
     """How long replicas agree on an order of their queue at a time, however long a lease lasts."""
+    reclaim_ms_max: int = 10_000
+    """How long one lease of the right to reclaim lasts."""
     lease_bytes_max: int = 8 * 2**20
     """Total length of the wire forms of large jobs that one call leases or reads. The first job is
     always included."""

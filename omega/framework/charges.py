@@ -1,9 +1,10 @@
 """Charges: what a process has leased, placed and evicted since use was summed up last.
 
 Goal     Know what tenants use between two sums, without reading every allocation.
-Promise  What is leased counts from the lease on, what was placed and evicted until a sum is known
-         that was made after the attempt was over. A sum from before may lack it: another replica
-         may have made it between the lease and the commit. No I/O, no clock.
+Promise  A lease is charged when it is taken. When its attempt ends, only what was placed stays
+         charged. That charge is dropped when a sum of tenants' use is read that was made after the
+         end: another replica may have made an earlier sum between the lease and the commit. The
+         same holds of evictions, with negative amounts. No I/O, no clock.
 Source   docs/decisions/0058-the-order-of-the-queue.md, 0063-reclaim.md.
 """
 
@@ -19,28 +20,34 @@ from omega.model.lanes import demand_left
 
 @dataclass(frozen=True)
 class _Charge:
-    """What a lease adds to what a tenant uses."""
+    """A correction to the last sum of a tenant's use: for a lease, or negative for evictions."""
 
     at_s: float
-    """When the job was leased, or its attempt was over."""
+    """When the job was leased; once the attempt has ended, when it ended. Of evictions: when the
+    attempt ended, infinite before that."""
     tenant: str
     demand: Amounts
-    """(resources,) of the job's unplaced tasks; after its attempt, of those that were placed."""
+    """(resources,) of the job's unplaced tasks; after its attempt, of those that were placed; of
+    evicted tasks, negative."""
     claimed: Amounts | None = None
-    """(resources,) of the tasks that the attempt has placed or claimed so far, once it has begun
-    and if a tenant's share depends on it."""
+    """(resources,) of the tasks that the attempt has placed or claimed so far. None until the
+    attempt ends, unless the scheduler reclaims."""
     is_over: bool = False
-    """Whether the attempt is over."""
+    """Whether the attempt has ended."""
 
 
 class Charges:
-    """The charges of one process. Times are seconds of its clock."""
+    """The charges of one process.
+
+    Times are seconds of its clock. (resources,) are amounts of each of
+    `omega.store.holdings.RESOURCES`.
+    """
 
     def __init__(self) -> None:
         self._charges: dict[UUID, _Charge] = {}
         """By token."""
         self._evicted: list[_Charge] = []
-        """Negative; of an attempt that is not over, from the end of time."""
+        """Negative amounts."""
 
     def lease(self, jobs: Sequence[LeasedJob], now_s: float) -> None:
         """Charge for all unplaced tasks of jobs that were leased."""
@@ -54,11 +61,18 @@ class Charges:
             self._charges[job.token] = replace(charge, claimed=charge.demand - left)
 
     def evict(self, tenant: str, demand: Amounts) -> None:
-        """Take off tasks that an attempt evicts: (resources,) together."""
+        """Subtract the tasks that claims of an attempt evict: (resources,) together.
+
+        If the commit refuses these claims, the tasks stay subtracted until a sum is read that was
+        made after the attempt.
+        """
         self._evicted.append(_Charge(math.inf, tenant, -demand))
 
     def end(self, jobs: Sequence[LeasedJob], now_s: float) -> None:
-        """Take back the charges for what attempts at these jobs, as they are now, did not place."""
+        """Take back the charges for what attempts at these jobs, as they are now, did not place.
+
+        All evictions noted so far belong to these attempts: a process makes one at a time.
+        """
         self._evicted = [replace(it, at_s=min(it.at_s, now_s)) for it in self._evicted]
         for job in jobs:
             charge = self._charges.get(job.token)
@@ -68,15 +82,16 @@ class Charges:
                     charge, at_s=now_s, demand=placed, claimed=placed, is_over=True
                 )
 
-    def drop(self, summed_s: float, *, open_too: bool) -> None:
-        """Drop what a sum of use that was made then includes.
+    def drop(self, summed_s: float, *, unfinished_too: bool) -> None:
+        """Drop the charges that a sum of use made at `summed_s` already includes.
 
-        Charges for attempts that are not over are dropped only if `open_too`.
+        With `unfinished_too` this holds of leases too whose attempts have not ended. Say so only
+        while no attempt runs: such jobs were leased and will not be attempted.
         """
         self._charges = {
             by: it
             for by, it in self._charges.items()
-            if it.at_s >= summed_s or not (it.is_over or open_too)
+            if it.at_s >= summed_s or not (it.is_over or unfinished_too)
         }
         self._evicted = [it for it in self._evicted if it.at_s >= summed_s]
 

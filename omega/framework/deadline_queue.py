@@ -6,7 +6,7 @@ Promise  No I/O: a driver answers its effects. While the view has no room for a 
          long as something is free, and jobs find no room, now and then more of the queue is looked
          at, since smaller ones may be behind them. On a full cell all keep their place. The view is
          read once a gap (`share_gap_ms`), or less often where that takes long (`read_pause.py`). A
-         scheduler that evicts leases as under any order.
+         scheduler that preempts leases as under any order.
 Source   Xu et al., Cameo (NSDI 2021): workers take the message with the smallest key;
          docs/decisions/0059-start-deadlines.md.
 """
@@ -43,11 +43,11 @@ JOBS_AT_FIRST: Final = 8
 class DeadlineQueue:
     """Decides how many jobs a process leases by their keys."""
 
-    def __init__(self, clock: Clock, gap_ms: int, *, evicts: bool = False) -> None:
-        """`gap_ms` is how old the view may be; `evicts`: jobs may find room where none is free."""
+    def __init__(self, clock: Clock, gap_ms: int, *, preempts: bool = False) -> None:
+        """`gap_ms` is how old the view may be; `preempts`: whether the scheduler preempts."""
         self._clock = clock
         self._gap_s = gap_ms / 1_000
-        self._evicts = evicts
+        self._preempts = preempts
         self._sizes: dict[int, Amounts] = {}
         """By job, in the order in which they were leased last; a job that is tried again counts
         once."""
@@ -68,7 +68,7 @@ class DeadlineQueue:
 
     def jobs_max(self, wanted: int) -> Effects[int]:
         """Return how many jobs to lease now, `wanted` or fewer."""
-        if self._evicts:
+        if self._preempts:
             return wanted
         if self._clock.now() >= self._due_s:
             began_s = self._clock.now()
@@ -98,13 +98,13 @@ class DeadlineQueue:
     def disposed(self, dispose: Dispose) -> Dispose:
         """Return `dispose`, but for this: on a full cell, jobs without room keep their place.
 
-        A scheduler that evicts leases on a full cell, too, so its jobs keep the delay that they
+        A scheduler that preempts leases on a full cell, too, so its jobs keep the delay that they
         are given: without one it would try the same jobs again and again.
         """
 
         def keep_place(result: JobResult) -> Disposition:
             end = dispose(result)
-            if self._evicts or not isinstance(end, HandBack):
+            if self._preempts or not isinstance(end, HandBack):
                 return end
             if not self._finds_a_full_cell(result):
                 is_full = result.ending is AttemptEnd.NO_ROOM and not result.patience_ms

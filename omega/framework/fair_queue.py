@@ -4,9 +4,10 @@ Goal     Give the next room to the tenant with the smallest share, however many 
 Promise  No I/O: a driver answers its effects. Lanes, what tenants use, and the view are read once a
          gap (`share_gap_ms`), or less often where reads take long (`read_pause.py`). If a lease
          brought fewer jobs than it asked for, they are read again before the next one. Between
-         reads, what this process has leased is added to what tenants use (`charges.py`). What other
-         replicas lease is seen with the next read. The time of this process is one more resource
-         (`attention.py`).
+         reads, what this process has leased is added to what tenants use (`charges.py`). Jobs that
+         other replicas lease are gone from the lanes at the next read; they count as use once they
+         are committed and summed up. The time that a process spends on decisions counts as one
+         more resource (`attention.py`).
 Source   DRF (NSDI 2011) and Choosy (EuroSys 2013); docs/decisions/0058-the-order-of-the-queue.md.
 """
 
@@ -38,7 +39,7 @@ from omega.store.lanes import LaneHead, TenantUse
 from omega.store.leases import ParkedJob
 
 JOBS_LEASED_MIN: Final = 8
-"""How many jobs may be leased although the view has less room: some may have come free since."""
+"""How many jobs may be leased although the view has less room: more may be free by now."""
 LEFT_TO_OTHERS_S: Final = 1.0
 """For how long room is left to a poorer tenant's jobs of another kind."""
 
@@ -73,14 +74,15 @@ class FairQueue:
     """Decides from which lanes of a kind a process leases how many jobs."""
 
     def __init__(
-        self, kind: str, order: QueueOrder, clock: Clock, gap_ms: int, *, evicts: bool = False
+        self, kind: str, order: QueueOrder, clock: Clock, gap_ms: int, *, preempts: bool = False
     ) -> None:
-        """`gap_ms` is how old what is known may be.
+        """`gap_ms` is the shortest time between two reads.
 
-        `evicts` says whether jobs can be placed where nothing is free.
+        `preempts` says whether the scheduler preempts. If so, the free room does not limit how many
+        jobs it leases. It does limit a scheduler that only reclaims.
         """
         assert order.is_fair
-        self._evicts = evicts
+        self._preempts = preempts
         self.order = order
         self._kind = kind
         self._clock = clock
@@ -109,11 +111,11 @@ class FairQueue:
             known = yield from self._read()
         if known is None:
             return {}
-        if not self._evicts:
+        if not self._preempts:
             # More jobs could not be placed now. Room that comes free later would go to them, as
             # they are leased, although by then other tenants may have smaller shares.
             jobs_max = min(jobs_max, max(JOBS_LEASED_MIN, known.jobs_with_room))
-        # How many jobs stand behind a head was not read. If a lane has fewer, `took` sees it.
+        # How many jobs stand behind a head was not read. If a lane has fewer, `took` notes it.
         use = _with(known, self._charges.leased())
         pending = [self._jobs_max(known, head, use, jobs_max) for head in known.heads]
         order = self._order_of(known, use, integers(pending), jobs_max)
@@ -151,17 +153,17 @@ class FairQueue:
         return Shares(known.nodes, _with(known, self._charges.claimed()), known.capacity)
 
     def read_use_anew(self) -> Effects[float]:
-        """Read what tenants use, by a sum that is made now if it can be.
+        """Read what tenants use, by a sum that is made now.
 
-        Returns when it was made; 0 if nothing was known. Jobs whose attempts are not over stay
-        charged for.
+        Returns when it was made, in seconds of the clock; 0 if the lanes were never read. Leases
+        whose attempts have not ended stay charged.
         """
         if self._known is None:
             return 0.0
         asked_s = self._clock.now()
         use = yield from called("tenant_use", lambda store: store.tenant_use(age_ms_max=0))
         summed_s = asked_s - use.age_ms / 1_000
-        self._charges.drop(summed_s, open_too=False)
+        self._charges.drop(summed_s, unfinished_too=False)
         self._known = replace(self._known, use=_use_rows(self._known.nodes, use))
         return summed_s
 
@@ -227,7 +229,7 @@ class FairQueue:
         asked_s = self._clock.now()
         use = yield from self._read_use()
         summed_s = asked_s - use.age_ms / 1_000
-        self._charges.drop(summed_s, open_too=True)
+        self._charges.drop(summed_s, unfinished_too=True)  # lanes are read between attempts
         viewed_s = self._clock.now()
         view = yield from refreshed()
         room, before = view.open_room(), self._room

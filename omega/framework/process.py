@@ -108,12 +108,12 @@ class Process:
                 self._order,
                 self.clock,
                 self.settings.share_gap_ms,
-                evicts=self._preempts,
+                preempts=self._preempts,
             )
         self._deadlines: DeadlineQueue | None = None
         if self._order.is_by_key and not leases_all:
             self._deadlines = DeadlineQueue(
-                self.clock, self.settings.share_gap_ms, evicts=self._preempts
+                self.clock, self.settings.share_gap_ms, preempts=self._preempts
             )
         self._waker = Waker(
             kind,

@@ -1,7 +1,7 @@
 """Claims and transactions: the requests that a scheduler commits.
 
 Goal     The one form in which every scheduler states its decisions.
-Promise  Frozen arrays, one entry a claim; claims of one job are adjacent, in the
+Promise  Frozen arrays, one entry per claim; claims of one job are adjacent, in the
          order in which they are judged.
 Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.md.
 """

@@ -1,7 +1,7 @@
 """How far jobs have come whose work is counted in steps.
 
 Goal     Say of many jobs at once what nodes count, schedulers plan by and users ask for.
-Promise  Frozen arrays, one entry a job.
+Promise  Frozen arrays, one entry per job.
 Source   docs/decisions/0027-jobs-in-steps.md.
 """
 

@@ -1,15 +1,16 @@
-"""Reclaiming: which running tasks may be evicted for a tenant below its fair share.
+"""Reclaiming: which running tasks may be evicted for a tenant that has a smaller share.
 
-Goal     Bring a tenant up to its share where tasks run for long, and take from no tenant what its
-         own share gives it.
-Promise  Two tenants are compared where their paths in the tree of tenants part. When the job's
-         tasks are placed and what is named for them is evicted, its tenant has there no larger a
-         weighted dominant share than the other. So the other cannot reclaim in turn, and nobody is
-         evicted for a difference that evictions cannot make smaller. Nor is the other left below
-         the mean of those beside it. Tenants with the largest shares lose tasks first. Only tasks
-         that yield to the job's precedence are named, never those of its own tenant. A gang may go
-         as a whole or not at all, and only if all of its tasks were read. No I/O; arrays in, arrays
-         out.
+Goal     Even out the shares of tenants where tasks run for long, and take no tenant below the level
+         that its siblings in the tree have together.
+Promise  The job's tenant A and a victim's tenant B are compared at the first level of the tree of
+         tenants at which their ancestors differ. After placements and evictions, A's weighted
+         dominant share there is at most B's. So B cannot reclaim in turn, and nobody is evicted for
+         a difference that evictions cannot make smaller. B's share there also stays at least at
+         the level: the share that its siblings and it would have if what they use together were
+         divided by weight. Tenants with the largest shares lose tasks first. Only tasks that yield
+         to the job's precedence are named, never those of its own tenant. A gang is evicted as a
+         whole or not at all, and only if all of its tasks were read. No I/O; arrays in, arrays out.
+         (resources,) are amounts of each of `omega.store.holdings.RESOURCES`.
 Source   Fair sharing with preemption as in Kueue, which compares shares after the evictions, and in
          YARN; dominant shares: DRF (NSDI 2011); docs/decisions/0063-reclaim.md.
 """
@@ -58,9 +59,10 @@ class Shares:
 
 
 def is_below(shares: Shares, job: LeasedJob) -> bool:
-    """Return whether the job's tenant would still have a smaller share than another one.
+    """Return whether a sibling, at some level of the tree, has more than the job's tenant.
 
-    On some level of the tree, with one more task, or with as many as its gang lacks.
+    The tenant's share counts as if it had one more task of the job already, or as many as the
+    job's gang lacks.
     """
     mine = shares.path(job.spec.tenant)
     least = _demands(job)[max(1, job.lacking) - 1]
@@ -87,13 +89,18 @@ class Reclaimable:
         self._victims = _Victims(shares, job, occupants)
 
     def options(self) -> Iterator[tuple[int, Mask]]:
-        """Yield how many of the job's unplaced tasks to place, the first ones, and who may go.
+        """Yield options: how many of the job's unplaced tasks to place, and which tasks to evict.
 
-        Who may go is a mask of the occupants' tasks. First comes what sums say. These tasks may run
-        where none of the job's fits, or hold what it does not need. So the other options let
-        placement choose: among all tasks of the tenant that has most, then among those of all
-        tenants that have as much as the job's would have. What is placed by these may evict too
-        much, which `allows` tells. The number of tasks is halved down to what a gang lacks.
+        The first unplaced tasks are placed. The mask is of the occupants' tasks; placement chooses
+        among those that it names. The options are, in this order:
+
+        1. What `by_sums` returns. These tasks may run where none of the job's fits, or hold what it
+           does not need.
+        2. All tasks of the nodes with most above what they must keep.
+        3. All tasks of the nodes above what they must keep.
+
+        2 and 3 are repeated with half the number of tasks, down to what a gang lacks. What
+        placement chooses from them may be too much: `allows` says so.
         """
         tasks, may_go = self.by_sums()
         if tasks:
@@ -107,10 +114,10 @@ class Reclaimable:
                     yield tasks, self._mask(which)
 
     def by_sums(self) -> tuple[int, Mask]:
-        """Return how many tasks to place, and who may go, as if all machines were one.
+        """Return how many tasks to place, and which may be evicted, as if all machines were one.
 
-        Tenants with most lose as little as suffices. The number is the largest possible; (0, none)
-        if it is too small for a gang.
+        Nodes with most lose as little as suffices. The number is the largest possible. If it is too
+        small for a gang, the number is 0 and the mask names nothing.
         """
         fewest, tasks = 0, len(self._demands)
         while fewest < tasks:
@@ -124,7 +131,7 @@ class Reclaimable:
         return tasks, self._mask(self._sufficient(tasks))
 
     def allows(self, claims: Claims) -> bool:
-        """Return whether nobody is left with less than the job's tenant by these claims of it."""
+        """Return whether each node that loses tasks by these claims of the job keeps enough."""
         demand = demand_left(replace(self._job, unplaced=np.sort(claims.task)))
         named = self._occupants.named_in(claims.evictions)
         return self._victims.are_left_enough(demand, named[self._victims.at])
@@ -149,9 +156,12 @@ class Reclaimable:
 
 
 class _Victims:
-    """Tasks that yield to a job, in the order in which they would be evicted.
+    """Tasks that yield to a job, by node, and within a node in the order of their eviction.
 
-    `demand` (resources,) is what the job's tenant gets.
+    A task's node is its tenant's ancestor at the level at which it is compared with the job's
+    tenant. Within a node single tasks come first, then gangs, small ones first; among these the
+    lowest precedence, then the latest start. In the methods, `demand` (resources,) is what the
+    job's tenant gets.
     """
 
     def __init__(self, shares: Shares, job: LeasedJob, occupants: Occupants) -> None:
@@ -173,7 +183,7 @@ class _Victims:
         )
         order = np.lexsort(keys)
         self.at: Index = at[order]
-        """Their positions in the occupants; single tasks come before gangs, small gangs first."""
+        """(tasks,) their positions in the occupants."""
         self._amounts = by_resource(occupants.amounts[self.at])
         """(tasks, resources)"""
         self._of: Index = of[order]
@@ -186,10 +196,10 @@ class _Victims:
         of_tenants = [position.get(name, -1) for name in occupants.tenant]
         self._tenant: Index = np.array(of_tenants, dtype=np.intp)[self._of]
         self._mine: Index = mine[self._of]
-        """(tasks,) the node that the share of its node below the same parent is compared with."""
+        """(tasks,) the ancestor of the job's tenant at the level at which they are compared."""
         self._other: Index = other[self._of]
-        """(tasks,) that node; ascends."""
-        self._mean = self._means()
+        """(tasks,) the task's node; ascends."""
+        self._level = self._levels()
         lost = self._amounts.copy()
         for its in self._gangs(is_gang):  # all of a gang goes with its first task
             lost[its] = 0
@@ -197,33 +207,33 @@ class _Victims:
         self._left = _left(shares, self._other, lost)
         """(tasks,) the share that the node has when the task and those before it are gone."""
 
-    def sufficient(self, demand: Amounts, lacking: Amounts) -> Index:
-        """Return which tasks go if those with most lose so much together: (resources,).
+    def sufficient(self, demand: Amounts, shortfall: Amounts) -> Index:
+        """Return which tasks to evict if the nodes with most lose `shortfall` (resources,).
 
-        None if that is more than they may lose.
+        The result is empty if that is more than they may lose.
         """
         spare = self._left - self._least(demand)
         order = np.argsort(-spare, kind="stable")
         order = order[spare[order] >= 0]
-        enough = (self._amounts[order].cumsum(axis=0) >= lacking).all(axis=1)
+        enough = (self._amounts[order].cumsum(axis=0) >= shortfall).all(axis=1)
         if not enough.any():
             return order[:0]
         # Equals are taken together, since a gang's tasks are.
         return np.flatnonzero(spare >= spare[order[enough.argmax()]])
 
     def above(self, demand: Amounts) -> Mask:
-        """Return whose nodes have at least as much as each must keep: (tasks,)."""
+        """Return for each task whether its node has at least what it must keep: (tasks,)."""
         return np.asarray(self._now() >= self._least(demand))
 
     def are_of_the_richest(self, demand: Amounts) -> Mask:
-        """Return whose nodes have most above what each must keep: (tasks,)."""
+        """Return for each task whether its node has most above what it must keep: (tasks,)."""
         spare = self._now() - self._least(demand)
         return np.asarray(spare >= spare.max(initial=-np.inf))
 
     def are_left_enough(self, demand: Amounts, named: Mask) -> bool:
-        """Return whether each node keeps as large a share when the named tasks are evicted.
+        """Return whether each node that loses tasks keeps at least what `_least` says.
 
-        `named` is (tasks,). All of a gang that would break is evicted.
+        `named` (tasks,) are evicted. All of a gang that falls below its minimum is evicted.
         """
         lost = np.bincount(self._of[named], minlength=len(self._slack))
         gone = named | (lost > self._slack)[self._of]
@@ -237,29 +247,30 @@ class _Victims:
             dominant_shares(after.used[nodes], after.whole[nodes])
             for nodes in (self._other[gone], self._mine[gone])
         )
-        return bool((left >= np.maximum(mine, self._mean[gone])).all())
+        return bool((left >= np.maximum(mine, self._level[gone])).all())
 
     def _now(self) -> Score:
         return dominant_shares(self._shares.used[self._other], self._shares.whole[self._other])
 
     def _least(self, demand: Amounts) -> Score:
-        """Return the share that each task's node must keep: the mean, and what the job's has."""
+        """Return the share that each task's node must keep: the level, and A's share (Promise)."""
         used, whole = self._shares.used[self._mine], self._shares.whole[self._mine]
-        return np.maximum(dominant_shares(used + demand, whole), self._mean)
+        return np.maximum(dominant_shares(used + demand, whole), self._level)
 
-    def _means(self) -> Score:
-        """Return the share that each task's node would have if all below one parent had the same.
+    def _levels(self) -> Score:
+        """Return the level of each task's node: (tasks,).
 
-        Nodes without use have no part in it, but for that of the job's tenant.
+        It is the share that all active children of one parent would have if what they use together
+        were divided by weight. Nodes without use are left out, except the job's own.
         """
         nodes, used = self._shares.nodes, self._shares.used
-        mean = np.zeros(len(used))
+        level = np.zeros(len(used))
         for mine in np.unique(self._mine).tolist():
             beside = nodes.children[int(nodes.parent[mine])]
             active = beside[used[beside].any(axis=1) | (beside == mine)]
             whole = self._shares.whole[active].sum(axis=0)
-            mean[beside] = dominant_shares(used[active].sum(axis=0)[np.newaxis], whole)
-        return mean[self._other]
+            level[beside] = dominant_shares(used[active].sum(axis=0)[np.newaxis], whole)
+        return level[self._other]
 
     def _gangs(self, is_gang: Mask) -> Iterator[Index]:
         """Yield the positions of each gang's tasks here."""

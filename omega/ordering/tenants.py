@@ -44,7 +44,7 @@ class Tenant:
 
 @dataclass(frozen=True, eq=False)
 class TenantNodes:
-    """Tenants and all above them as arrays, with a row a node.
+    """Tenants and all above them as arrays, with a row per node.
 
     A node is a tenant, or the own jobs of a tenant that has children here. A parent comes before
     its children, these are in the order of their names, and what is below a node follows it

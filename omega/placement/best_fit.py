@@ -34,14 +34,14 @@ def best_fit(
     return fill(likely[best_first(score[likely], rng)], room.tasks, wanted)
 
 
-def fill(order: Index, room: Counts, wanted: int) -> Counts:
+def fill(order: Index, takes: Counts, wanted: int) -> Counts:
     """Return how many tasks each machine gets, filled in this order until `wanted` are given.
 
-    `order` has positions in `room`, and `room` (machines,) how many tasks each machine takes.
+    `takes` (machines,) is how many tasks each machine takes, and `order` has positions in it.
     """
-    ordered = room[order]
+    ordered = takes[order]
     before = np.cumsum(ordered) - ordered
-    given = np.zeros_like(room)
+    given = np.zeros_like(takes)
     given[order] = np.clip(wanted - before, 0, ordered)
     return given
 

@@ -2,8 +2,10 @@
 
 Goal     Find the rows of the view that matter to a task group, reading only the kinds of resource
          that it asks for.
-Promise  A machine is in a group's room if and only if it is open, meets every constraint and takes
-         one more task in every kind of resource, GPUs included.
+Promise  A machine is in a group's room if and only if it takes claims (`View.open`), meets every
+         constraint, runs no task of the group if these must run on different machines, and takes
+         one more task in every kind of resource, GPUs included. If the cell lacks the attribute
+         over which the group is spread, it has no room.
 Source   Constraints after Sharma et al. (SoCC 2011); filters before scores, as in Kubernetes.
 """
 
@@ -57,7 +59,10 @@ def room(view: View, job: LeasedJob, group: int) -> Room:
 
 
 def room_on(view: View, job: LeasedJob, group: int, at: Index | slice) -> Counts:
-    """Return how many more tasks of a group each machine in rows `at` of the view takes."""
+    """Return how many more tasks of a group each machine in rows `at` of the view takes: (at,).
+
+    `at` is row numbers, or `slice(None)` for all machines.
+    """
     task_group = job.spec.groups[group]
     free, demand = view.free, task_group.demand
     takes = view.open[at]

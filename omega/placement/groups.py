@@ -42,7 +42,7 @@ def place_groups(view: View, job: LeasedJob, choose: Choose, rng: np.random.Gene
 
 
 def random_first_fit(place: _Place) -> _Place:
-    """Mark a scheduler's `place` that returns `draw_groups` of the same arguments.
+    """Mark a scheduler's `place` whose result equals `draw_groups(view, job, rng)`.
 
     It may return something else if the view has signals. Simulations set no signals, so they may
     replace a marked `place` by compiled loops with the same result. A subclass that overrides
@@ -107,7 +107,7 @@ def place_each(
 
 
 def waiting_groups(job: LeasedJob) -> list[int]:
-    """Return the numbers of the groups that have unplaced tasks, patient or not."""
+    """Return the numbers of the groups that have unplaced tasks."""
     if len(job.spec.groups) == 1:
         return [0] if len(job.unplaced) else []
     ends = np.cumsum([group.tasks for group in job.spec.groups])

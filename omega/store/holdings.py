@@ -19,7 +19,7 @@ RESOURCES: Final = tuple(budget for budget in Budget if budget.kinds)
 
 US_PER_MS: Final = 1_000
 
-Amounts = tuple[int, ...]
+ResourceAmounts = tuple[int, ...]
 """An amount of each of RESOURCES, in this order."""
 
 
@@ -32,7 +32,7 @@ class Holding:
     runs: int
     """Allocations that were there within the time; a task that was evicted and placed again has
     several."""
-    held_us: Amounts
+    held_us: ResourceAmounts
     """Amounts times microseconds."""
 
 
@@ -43,7 +43,7 @@ class Holdings:
     since_ms: int
     until_ms: int
     """When the store was asked, by its clock."""
-    capacity: Amounts
+    capacity: ResourceAmounts
     """Of the machines that are not gone, as they are now."""
     by: Sequence[Holding]
     """Of tenants, then of kinds, each by name. Each run counts for its tenant and for its kind. Of
@@ -76,5 +76,5 @@ class IdleJob:
     unplaced: int
     since_ms: int
     """When a task of it last got a place or lost one."""
-    held: Amounts
+    held: ResourceAmounts
     """What its running tasks hold."""

@@ -1,9 +1,9 @@
 """The operations of a store for schedulers that lease in a fair order of the whole queue.
 
 Goal     Let a scheduler decide from which lanes it leases, without reading the queue.
-Promise  In Postgres a read of the lanes costs one search of an index a lane, however long the queue
-         is; of a lane whose first jobs are delayed, it reads past these. What tenants use is a sum
-         over the allocations, which schedulers share; commits write nothing for it.
+Promise  In Postgres a read of the lanes costs one search of an index per lane, however long the
+         queue is; of a lane whose first jobs are delayed, it reads past these. What tenants use is
+         a sum over the allocations, which schedulers share; commits write nothing for it.
 Source   docs/decisions/0058-the-order-of-the-queue.md.
 """
 
@@ -15,7 +15,7 @@ from uuid import UUID
 from omega.model.jobs import TaskGroup
 from omega.model.lanes import Lane, QueueOrder
 from omega.ordering.tenants import Tenant
-from omega.store.holdings import Amounts
+from omega.store.holdings import ResourceAmounts
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class LaneHead:
     lane: Lane
     job: int
     precedence: int
-    demand: Amounts
+    demand: ResourceAmounts
     """What its unplaced tasks need together. If its groups differ and some tasks have places, it is
     an estimate: the demand of all tasks, times the fraction that is unplaced, rounded down."""
     tasks: int
@@ -37,7 +37,7 @@ class LaneHead:
 class TenantUse:
     """What tenants use, and their weights and parents."""
 
-    used: Mapping[str, Amounts]
+    used: Mapping[str, ResourceAmounts]
     """By tenant; those without running tasks are left out."""
     tenants: Sequence[Tenant]
     """Those that were set, by name."""
@@ -119,7 +119,7 @@ class TenantReader(Protocol):
         """Return the orders on which replicas have agreed and that have not run out, by kind."""
         ...
 
-    def sum_use(self) -> dict[str, Amounts]:
+    def sum_use(self) -> dict[str, ResourceAmounts]:
         """Return what the running tasks of each tenant use now, of each of RESOURCES."""
         ...
 

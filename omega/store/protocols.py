@@ -56,7 +56,7 @@ class ViewSource(SnapshotSource, Protocol):
     """The store as views are synchronised from it."""
 
     def changes_since(self, mark: int, parts: Parts = WHOLE) -> Changes:
-        """Read the rows in these parts changed by transactions that had not ended at `mark`."""
+        """Read the rows in these parts that transactions from number `mark` on have written."""
         ...
 
 

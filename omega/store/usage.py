@@ -9,7 +9,7 @@ Source   docs/decisions/0056-usage-and-dashboards.md; omega/store/holdings.py.
 from dataclasses import dataclass
 from enum import Enum
 
-from omega.store.holdings import RESOURCES, Amounts
+from omega.store.holdings import RESOURCES, ResourceAmounts
 
 
 class UsageBy(Enum):
@@ -27,7 +27,7 @@ class Used:
     runs: int = 0
     """Allocations that were there within the time; a task that was evicted and placed again has
     several."""
-    held_us: Amounts = (0,) * len(RESOURCES)
+    held_us: ResourceAmounts = (0,) * len(RESOURCES)
     """Amounts times microseconds, of each of RESOURCES."""
     evicted: int = 0
     """Runs that a commit ended within the time: for another task, or to move this one."""

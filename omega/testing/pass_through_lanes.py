@@ -11,7 +11,7 @@ from uuid import UUID
 from omega.model.jobs import LeasedJob
 from omega.model.lanes import Lane, QueueOrder
 from omega.ordering.tenants import Tenant
-from omega.store.holdings import Amounts
+from omega.store.holdings import ResourceAmounts
 from omega.store.lanes import AnotherOrder, LaneHead, TenantUse, UnfinishedTasks
 from omega.store.protocols import Store
 
@@ -47,7 +47,7 @@ class LanesPassThrough:
         """Pass on."""
         return self._store.queue_orders()
 
-    def sum_use(self) -> dict[str, Amounts]:
+    def sum_use(self) -> dict[str, ResourceAmounts]:
         """Pass on."""
         return self._store.sum_use()
 

@@ -55,7 +55,7 @@ class DriverContract:
         until(lambda: self.text(driver) == "up\n")
 
         def check(line: str, timeout_ms: int = 60_000) -> str | None:
-            return driver.look_of(launch, Check(command=shell_line(line), timeout_ms=timeout_ms))()
+            return driver.probe_of(launch, Check(command=shell_line(line), timeout_ms=timeout_ms))()
 
         assert check('test "$NAME" = it') is None
         assert "the check exited with code 3" == check("echo no; exit 3")
@@ -67,7 +67,7 @@ class DriverContract:
         driver.start(launch)
 
         def check(port: int, path: str | None = None) -> str | None:
-            return driver.look_of(launch, Check(port=port, path=path, timeout_ms=60_000))()
+            return driver.probe_of(launch, Check(port=port, path=path, timeout_ms=60_000))()
 
         missing = f"port {self.port}: HTTP status 404"
         until(lambda: [driver.look()[KEY], check(self.port, "/there")] == [None, missing])

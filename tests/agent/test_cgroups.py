@@ -176,7 +176,7 @@ def test_a_check_runs_in_the_cgroup_of_its_task(driver: ProcessDriver, folder: P
     until(lambda: text(driver) == "up\n")
     line = f"grep -q {group_name(folder)}/{KEY} /proc/self/cgroup"
 
-    assert driver.look_of(launch, Check(command=shell_line(line), timeout_ms=60_000))() is None
+    assert driver.probe_of(launch, Check(command=shell_line(line), timeout_ms=60_000))() is None
     driver.signal(KEY, "KILL")
     ended(driver, KEY)
 

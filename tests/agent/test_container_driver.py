@@ -179,7 +179,7 @@ class TestContainerDriver(OfContainers):
         driver.start(launch)
         until(lambda: driver.look()[KEY] is None and KEY not in self.opened[0]._starting)  # noqa: SLF001
 
-        assert driver.look_of(launch, Check(command=shell_line(":"), timeout_ms=60_000))() is None
+        assert driver.probe_of(launch, Check(command=shell_line(":"), timeout_ms=60_000))() is None
 
     def test_a_signal_that_comes_after_the_end_is_no_warning(self, driver: TaskDriver) -> None:
         driver.start(self.a_launch("echo up; sleep 1000"))

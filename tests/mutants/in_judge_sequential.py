@@ -23,8 +23,8 @@ GANGS = (
         "minimum-of-the-job-ignored-in-order",
         JUDGE_SEQUENTIAL,
         "judge_claims",
-        "greatest(_minimums[j], minimum[j] - placed[j])",
-        "_minimums[j]",
+        "greatest(_grants_min[j], minimum[j] - placed[j])",
+        "_grants_min[j]",
         "Half a gang runs, and waits for the other half while it holds its machines.",
     ),
     mutant(
@@ -56,7 +56,7 @@ GANGS = (
         "broken-gang-keeps-what-it-evicted",
         JUDGE_SEQUENTIAL,
         "judge_claims",
-        "«fallen := before.fallen;» fallen_for := before.fallen_for; running := before.running;"
+        "«evicted := before.evicted;» evictors := before.evictors; running := before.running;"
         " budget := before.budget; FOR c IN",
         "",
         "Tasks are ended for a gang that never ran.",
@@ -65,7 +65,7 @@ GANGS = (
         "broken-gang-told-as-evictor",
         JUDGE_SEQUENTIAL,
         "judge_claims",
-        "fallen := before.fallen; «fallen_for := before.fallen_for;» running := before.running;"
+        "evicted := before.evicted; «evictors := before.evictors;» running := before.running;"
         " budget := before.budget; FOR c IN",
         "",
         "A job was evicted for another, and is told that it was for a gang that never ran.",
@@ -204,7 +204,7 @@ EXCHANGES = (
         "victim-named-twice-counted-twice",
         JUDGE_SEQUENTIAL,
         "judge_claims",
-        "AND NOT victim = ANY (falling)",
+        "AND NOT victim = ANY (evicts)",
         "",
         "A claim makes room by naming one task twice.",
     ),
@@ -228,7 +228,7 @@ EXCHANGES = (
         "gang-evicted-that-was-just-granted-to",
         JUDGE_SEQUENTIAL,
         "judge_claims",
-        "coalesce(stands[victim_party[victim]], false)",
+        "coalesce(has_grants[victim_party[victim]], false)",
         "false",
         "A transaction grows a gang and breaks it.",
     ),

@@ -309,7 +309,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "charges-are-kept",
         CHARGES,
         "Charges.drop",
-        "if «it.at_s >= summed_s or not (it.is_over or open_too)»",
+        "if «it.at_s >= summed_s or not (it.is_over or unfinished_too)»",
         "True",
         "What tasks use is counted twice, and what ended still counts.",
         OF_QUEUES,

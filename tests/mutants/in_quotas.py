@@ -288,7 +288,7 @@ SQL = (
         "cost({{ _amounts[(«_other_shapes[o]» - 1) * ${kinds} + ${number}] }}), '{}', '{}', '{}')",
         "_shapes[c]",
         "A smaller alternate does not help a tenant near its limit.",
-        borrows=(JUDGED, "cost({{ _amounts[(_shapes[c] - 1) * ${kinds} + ${number}] }}), falling"),
+        borrows=(JUDGED, "cost({{ _amounts[(_shapes[c] - 1) * ${kinds} + ${number}] }}), evicts"),
     ),
     mutant(
         "alternate-taken-without-quota",

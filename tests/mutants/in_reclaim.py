@@ -46,7 +46,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "below-the-mean",
         RULE,
         "_Victims.are_left_enough",
-        "(left >= «np.maximum(mine, self._mean[gone])»)",
+        "(left >= «np.maximum(mine, self._level[gone])»)",
         "mine",
         "A tenant at its share loses tasks to one that then takes more from others.",
         OF_RULE,

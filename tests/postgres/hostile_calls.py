@@ -162,7 +162,7 @@ def _transactions(draw: st.DrawFn) -> dict[str, Any]:
         "_by_sequence": draw(st.booleans()),
         "_jobs": Array(tuple(jobs)),
         "_tokens": in_line("uuid[]", jobs),
-        "_minimums": each(len(jobs), SIZES),
+        "_grants_min": each(len(jobs), SIZES),
         "_ends": Array(tuple(accumulate(sizes))),
         "_tasks": each(claims, st.integers(0, 3)),
         "_machines": each(claims, st.integers(1, 6)),

@@ -25,7 +25,7 @@ from omega.model.arrays import holds
 from omega.model.exits import Exit, ExitCause, TaskExit
 from omega.model.programs import Check
 from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason, room_for
-from omega.nodes.agent.checks import Checks, Look
+from omega.nodes.agent.checks import Checks, Probe
 from omega.nodes.agent.launch import launch_of
 from omega.nodes.agent.machine_lease import MachineLease
 from omega.nodes.agent.output_reporter import OutputReporter
@@ -278,13 +278,13 @@ class Agent:
 
     def _check(self) -> None:
         """Stop the programs whose checks fail; they are started again as other failures are."""
-        for task, why in self._checks.step(self._tasks.values(), self._clock.now(), self._look_of):
+        for task, why in self._checks.step(self._tasks.values(), self._clock.now(), self._probe_of):
             self._stop(task, StopReason.UNHEALTHY, why)
 
-    def _look_of(self, task: AgentTask, check: Check) -> Look:
+    def _probe_of(self, task: AgentTask, check: Check) -> Probe:
         driver = self._drivers.of(task)
         assert driver is not None, "it runs"
-        return driver.look_of(self._launch_of(task), check)
+        return driver.probe_of(self._launch_of(task), check)
 
     def _launch_of(self, task: AgentTask) -> Launch:
         return launch_of(task, machine=self._machine.name)

@@ -1,11 +1,13 @@
-"""A task driver that is worked by a thread of its own.
+"""A task driver that runs in a thread of its own.
 
 Goal     Keep an agent's loop, which renews its lease, from waiting for a container engine.
-Promise  No method waits for the driver. The thread does what it was told, signals and starts before
-         removals, and looks at the tasks in between. A task is shown as running from its start on,
-         and not at all once it was forgotten. An end is shown together with all that the task
-         wrote. A start replaces what still waits to be done for an earlier start of its task. An
-         error of the driver is raised by the next look.
+Promise  No method waits for the engine, except the constructor, which lists the tasks once. Only
+         the thread starts, signals, removes and lists tasks, and reads their outputs: signals and
+         starts before removals, lists in between. A task is shown as running from its start on. A
+         forgotten task is not shown while its removal waits; it is shown again if the removal
+         failed. An end is shown together with all that the task wrote. A start replaces what still
+         waits to be done for an earlier start of its task. After an error of the driver the thread
+         has ended, and every `look` raises that error.
 Source   docs/decisions/0064-engine-calls.md; the pod workers of Kubernetes' kubelet.
 """
 
@@ -27,12 +29,16 @@ LOOK_S: Final = 0.2
 """The shortest time between two looks at the tasks. One that takes longer is followed by a pause as
 long as itself, in which other calls are made."""
 IDLE_LOOK_S: Final = 2.0
-"""The time between two looks while nothing runs. What an earlier agent began to start may show."""
+"""The time between two looks while nothing runs. A container that an earlier agent began to start
+may appear."""
 LATE_LOOK_S: Final = 1.0
-"""How long a look that is due waits for starts and signals. Else many tasks that are killed again
-and again would be so for ever: nobody would see that they have ended."""
+"""How long a look that is due waits for starts and signals. Else repeated SIGKILLs could keep the
+queue full, and no look would show that the tasks have ended."""
 OUTPUT_S: Final = 1.0
 """The shortest time between two readings of one running task's outputs."""
+OUTPUT_PAUSE: Final = 4
+"""The pause after a reading of outputs, as a multiple of the time that the reading took: readings
+of one task take at most a fifth of the thread's time."""
 KILL_AGAIN_S: Final = 1.0
 """The time after which a task that was sent SIGKILL, and still runs, is sent it again."""
 CLOSE_S: Final = 10.0
@@ -53,7 +59,11 @@ class BackgroundDriver:
     """A `TaskDriver` that hands what it is told to another one, in a thread."""
 
     def __init__(self, driver: TaskDriver, clock: Clock) -> None:
-        """Look at the tasks once, and start the thread. From then on the driver is the thread's."""
+        """List the tasks once, and start the thread.
+
+        From then on only the thread calls `driver`, except for `probe_of` and `steps`: those are
+        called in the caller's thread, and must not call the engine.
+        """
         self._driver = driver
         self._clock = clock
         self._changed = Condition()
@@ -63,7 +73,7 @@ class BackgroundDriver:
         self._shown: dict[TaskKey, Exit | None] = {}
         self._outputs: dict[tuple[TaskKey, Stream], tuple[int, bytes]] = {}
         self._killed_s: dict[TaskKey, float] = {}
-        """When a task was to be sent SIGKILL last."""
+        """When SIGKILL was last queued for a task."""
         self._error: BaseException | None = None
         self._is_closed = False
         # What follows is the thread's own.
@@ -76,9 +86,13 @@ class BackgroundDriver:
         self._thread.start()
 
     def start(self, launch: Launch) -> None:
-        """Start a task. What the driver refuses is an exit `NOT_STARTED`."""
+        """Queue the start of a task. Raises NotStarted if the task runs.
+
+        If the driver refuses the start later, for a full disk too, the task's exit is
+        `NOT_STARTED`: unlike those of other drivers, a start never raises DiskFull.
+        """
         with self._changed:
-            if self._shown.get(launch.key, _ENDED) is None:
+            if self._shown.get(launch.key, _UNKNOWN) is None:
                 raise NotStarted("this task runs already")
             self._shown[launch.key] = None
             self._killed_s.pop(launch.key, None)
@@ -89,7 +103,10 @@ class BackgroundDriver:
             self._changed.notify()
 
     def look(self) -> Mapping[TaskKey, Exit | None]:
-        """Return every task that was started and not forgotten: None if it runs, else its exit."""
+        """Return every task that was started and not forgotten: None if it runs, else its exit.
+
+        Raises any error of the driver that has ended the thread.
+        """
         with self._changed:
             if self._error is not None:
                 raise self._error
@@ -99,8 +116,8 @@ class BackgroundDriver:
         """Have a task sent a signal of `SIGNALS`; harmless if it has ended."""
         with self._changed:
             now_s = self._clock.now()
-            is_sent = any((it.key, it.signal) == (key, signal) for it in self._starts_and_signals)
-            if self._shown.get(key, _ENDED) is not None or is_sent:
+            waiting = {(it.key, it.signal) for it in self._starts_and_signals}
+            if self._shown.get(key, _UNKNOWN) is not None or (key, signal) in waiting:
                 return
             if signal == "KILL":
                 if now_s < self._killed_s.get(key, -KILL_AGAIN_S) + KILL_AGAIN_S:
@@ -111,7 +128,7 @@ class BackgroundDriver:
             self._changed.notify()
 
     def forget(self, key: TaskKey) -> None:
-        """Have what is kept of a task removed that has ended; harmless if it is unknown."""
+        """Queue the removal of a task that has ended, drop its output; harmless if unknown."""
         with self._changed:
             if self._shown.get(key) is None:
                 return
@@ -121,12 +138,12 @@ class BackgroundDriver:
             self._removals.append(_Order(key, lambda: self._forget(key)))
             self._changed.notify()
 
-    def look_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
-        """Return a function that checks a task that runs; see `TaskDriver`."""
+    def probe_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
+        """Return a probe of a task that runs; see `TaskDriver`."""
         with self._changed:
             if any(it.key == launch.key and not it.signal for it in self._starts_and_signals):
                 return lambda: None  # the driver knows at most an earlier start
-        return self._driver.look_of(launch, check)
+        return self._driver.probe_of(launch, check)
 
     def steps(self, key: TaskKey) -> int | None:
         """Return how many steps a task says that its job has made; None if it says nothing."""
@@ -229,8 +246,8 @@ class BackgroundDriver:
                 if output[0] > before:
                     self._outputs[key, stream] = output
         now_s = self._clock.now()
-        self._output_due_s[key] = now_s + max(OUTPUT_S, 4 * (now_s - began_s))
+        self._output_due_s[key] = now_s + max(OUTPUT_S, OUTPUT_PAUSE * (now_s - began_s))
 
 
-_ENDED: Final = Exit(cause=ExitCause.LOST)
-"""Stands for a task that is not shown."""
+_UNKNOWN: Final = Exit(cause=ExitCause.LOST)
+"""What lookups of tasks that are not shown return, so that these count as not running."""

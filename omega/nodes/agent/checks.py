@@ -19,9 +19,9 @@ from omega.nodes.agent.task_driver import TaskKey
 AT_ONCE_MAX: Final = 32
 """Threads, those included whose check was given up."""
 
-Look = Callable[[], str | None]
-"""One check: returns why it failed, or None."""
-Begin = Callable[[Look], "Future[str | None]"]
+Probe = Callable[[], str | None]
+"""Makes one check: returns why it failed, or None."""
+Begin = Callable[[Probe], "Future[str | None]"]
 
 
 @dataclass
@@ -50,14 +50,14 @@ class Checks:
         self,
         tasks: Iterable[AgentTask],
         now_s: float,
-        look_of: Callable[[AgentTask, Check], Look],
+        probe_of: Callable[[AgentTask, Check], Probe],
     ) -> list[tuple[AgentTask, str]]:
         """Begin the checks that are due; return the programs that are unhealthy, and why.
 
         Args:
             tasks: all tasks of the agent.
             now_s: the time by its clock.
-            look_of: returns what checks a task.
+            probe_of: returns the probe of a task.
         """
         self._threads = {thread for thread in self._threads if not thread.done()}
         unhealthy = []
@@ -75,7 +75,7 @@ class Checks:
             if why is not None and it.failed >= check.failures:
                 unhealthy.append((task, why))
             elif it.under_way is None and it.due_s <= now_s and len(self._threads) < AT_ONCE_MAX:
-                it.under_way = self._begin(look_of(task, check))
+                it.under_way = self._begin(probe_of(task, check))
                 it.late_s = now_s + check.timeout_ms / 1_000
                 it.due_s = now_s + check.interval_ms / 1_000
                 self._threads.add(it.under_way)
@@ -97,7 +97,7 @@ class Checks:
         return why
 
 
-def in_a_thread(look: Look) -> "Future[str | None]":
+def in_a_thread(look: Probe) -> "Future[str | None]":
     """Run a check in a thread that keeps no process alive."""
     future: Future[str | None] = Future()
 

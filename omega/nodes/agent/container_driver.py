@@ -167,8 +167,8 @@ class ContainerDriver:
         self._restarts.pop(key, None)
         del self._shown[key]
 
-    def look_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
-        """Return a function that checks a task that runs; see `TaskDriver`."""
+    def probe_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
+        """Return a probe of a task that runs; see `TaskDriver`."""
         container, timeout_s = self._ids.get(launch.key), check.timeout_ms / 1_000
         if container is None or launch.key in self._starting:
             return lambda: None  # its image may still be on its way

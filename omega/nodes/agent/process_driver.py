@@ -176,8 +176,8 @@ class ProcessDriver:
         """Return how many bytes a task has written so far, and the last of them."""
         return TaskFolder(self._folder, key).output(stream).read(bytes_max)
 
-    def look_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
-        """Return a function that checks a task that runs; see `TaskDriver`."""
+    def probe_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
+        """Return a probe of a task that runs; see `TaskDriver`."""
         timeout_s = check.timeout_ms / 1_000
         if check.port is not None:
             port, path = check.port, check.path

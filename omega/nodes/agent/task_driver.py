@@ -101,8 +101,8 @@ class TaskDriver(Protocol):
         """Drop what is kept of a task that has ended, but its output; harmless if unknown."""
         ...
 
-    def look_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
-        """Return a function that checks a task that runs; it returns why that failed, or None.
+    def probe_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
+        """Return a probe of a task that runs: it returns why the check failed, or None.
 
         It is called in another thread, and may take a little longer than the check's timeout.
         """

@@ -17,7 +17,7 @@ from omega.model.jobs import TaskGroup
 from omega.model.lanes import Lane, QueueOrder, job_demand
 from omega.model.quotas import cost
 from omega.ordering.tenants import Tenant, TenantTree
-from omega.store.holdings import RESOURCES, Amounts
+from omega.store.holdings import RESOURCES, ResourceAmounts
 from omega.store.lanes import AnotherOrder, LaneHead, TenantUse, UnfinishedTasks
 from omega.store.memory.job_records import JobRecord
 from omega.store.memory.jobs import milliseconds
@@ -38,7 +38,7 @@ class MemoryLanes(MemoryPipelines):
 
     _tenants: dict[str, Tenant]
     _agreements: dict[str, _Agreement]
-    _use: tuple[float, dict[str, Amounts]] | None = None
+    _use: tuple[float, dict[str, ResourceAmounts]] | None = None
     """When use was summed up last, in seconds of the clock, and what each tenant used."""
     _reclaim: tuple[UUID, float] | None = None
     """Who holds the right to reclaim, and until when."""
@@ -97,7 +97,7 @@ class MemoryLanes(MemoryPipelines):
         held = sorted(self._agreements.items())
         return {kind: it.order for kind, it in held if it.ends_s > now_s}
 
-    def sum_use(self) -> dict[str, Amounts]:
+    def sum_use(self) -> dict[str, ResourceAmounts]:
         """Return what the running tasks of each tenant use now, of each of RESOURCES."""
         rows = self._allocations.rows
         rows = rows[rows["job"] > 0]

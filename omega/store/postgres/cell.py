@@ -1,6 +1,7 @@
-"""The cell in Postgres: each operation is one call of one function.
+"""The cell in Postgres: machines, claims and quotas, by calls of its functions.
 
-Goal     Pass arrays to the functions and return their answers; nothing is decided here.
+Goal     Pass arrays to the functions and return their answers. The functions decide; what methods
+         do, their units and errors are in `omega/store/protocols.py`.
 Promise  A commit is one round trip. All machine rows of a read come from one statement.
 Source   docs/decisions/0003-the-commit-rule.md, 0008-packed-rows.md.
 """
@@ -110,7 +111,7 @@ class PostgresCell:
         return _Profiles(generation, tuple(names), catalogue, table)
 
     def changes_since(self, mark: int, parts: Parts = WHOLE) -> Changes:
-        """Read the rows in these parts changed by transactions that had not ended at `mark`."""
+        """Read the rows in these parts that transactions from number `mark` on have written."""
         ((next_mark, generation, packed),) = self._link.call(
             "SELECT mark, generation, machines FROM omega.read_changes(%s, %s, %s)",
             (mark, parts.of, Int(parts.numbers)),
@@ -118,9 +119,10 @@ class PostgresCell:
         return Changes(unpack_machines(packed), next_mark, generation)
 
     def commit(self, transaction: Transaction) -> Outcome:
-        """Judge the claims against the cell as it is now; apply the accepted ones, atomically."""
+        """Judge the claims against the cell as it is now; apply the granted ones, atomically."""
         jobs, claims = transaction.jobs, transaction.claims
         others, evictions = claims.alternates, claims.evictions
+        # Arrays of SQL count from 1: positions that refer to other arrays are sent with 1 added.
         parameters: tuple[Any, ...] = (
             transaction.id,
             transaction.scheduler,
@@ -165,7 +167,7 @@ class PostgresCell:
         return int(ended)
 
     def report_progress(self, job: Ids, steps: Ids, run_ms: Ids) -> None:
-        """Note how far jobs in steps have come since they were submitted."""
+        """Note how many steps jobs have made and how many ms they have run, since submission."""
         self._link.call(
             "SELECT omega.report_progress(%s, %s, %s)", (Big(job), Big(steps), Big(run_ms))
         )
@@ -242,7 +244,7 @@ class PostgresCell:
         return int(lost)
 
     def resize(self, machine: int, capacity: Amounts, *, notice_ms: int) -> None:
-        """Change a machine's capacity; claims are judged by the new one at once."""
+        """Change a machine's capacity (kinds,); claims are judged by the new one at once."""
         self._link.call(
             "SELECT omega.resize_machine(%s, %s, %s)", (machine, Int(capacity), notice_ms)
         )

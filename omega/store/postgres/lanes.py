@@ -12,7 +12,7 @@ from uuid import UUID
 from omega.model.lanes import Lane, QueueOrder
 from omega.model.wire import shape_from_wire
 from omega.ordering.tenants import Tenant, TenantTree
-from omega.store.holdings import RESOURCES, Amounts
+from omega.store.holdings import RESOURCES, ResourceAmounts
 from omega.store.lanes import AnotherOrder, LaneHead, TenantUse, UnfinishedTasks
 from omega.store.postgres.connection import Link
 from omega.store.postgres.json_text import decoded
@@ -87,7 +87,7 @@ class PostgresLanes:
         )
         return {kind: QueueOrder(name) for kind, name in rows}
 
-    def sum_use(self) -> dict[str, Amounts]:
+    def sum_use(self) -> dict[str, ResourceAmounts]:
         """Return what the running tasks of each tenant use now, of each of RESOURCES."""
         ((names, used),) = self._link.call("SELECT tenants, used FROM omega.sum_tenant_use()")
         rows = used.reshape(-1, len(RESOURCES)).tolist()

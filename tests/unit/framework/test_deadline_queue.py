@@ -141,14 +141,14 @@ class TestDeadlineQueue:
         assert JOBS_AT_FIRST == self.jobs_max()
 
     def test_a_scheduler_that_evicts_leases_what_it_wants(self) -> None:
-        self.queue = DeadlineQueue(self.clock, GAP_MS, evicts=True)
+        self.queue = DeadlineQueue(self.clock, GAP_MS, preempts=True)
         self.took()
         self.fill()
 
         assert 64 == self.jobs_max()
 
     def test_a_scheduler_that_evicts_does_not_try_a_job_again_at_once(self) -> None:
-        self.queue = DeadlineQueue(self.clock, GAP_MS, evicts=True)
+        self.queue = DeadlineQueue(self.clock, GAP_MS, preempts=True)
         job = self.took()
         self.fill()
 

@@ -42,11 +42,11 @@ def attempted(
 class Bed:
     """A queue of the kind batch, its store, and who answers its effects."""
 
-    def __init__(self, order: QueueOrder = QueueOrder.DRF, *, evicts: bool = False) -> None:
+    def __init__(self, order: QueueOrder = QueueOrder.DRF, *, preempts: bool = False) -> None:
         self.clock = ManualClock(now=1_000.0)
         self.store = MemoryStore(self.clock)
         add_a_cell(self.store, 1, cpu_milli=CORES * 1_000)
-        self.queue = FairQueue("batch", order, self.clock, GAP_MS, evicts=evicts)
+        self.queue = FairQueue("batch", order, self.clock, GAP_MS, preempts=preempts)
         self.reads = 0
         """How often lanes were read."""
 
@@ -129,8 +129,8 @@ def test_no_more_jobs_are_leased_than_there_is_room_for_but_some_are(
     assert {"b": leased} == bed.lanes()
 
 
-def test_a_scheduler_that_evicts_leases_as_many_as_it_wants() -> None:
-    bed = Bed(evicts=True)
+def test_a_scheduler_that_preempts_leases_as_many_as_it_wants() -> None:
+    bed = Bed(preempts=True)
     bed.use(a=CORES)
     bed.wait(*some("b", 50))
 

@@ -26,7 +26,7 @@ def run(store: MemoryStore, spec: JobSpec) -> LeasedJob:
 
 
 def evicted_for(store: MemoryStore, job: LeasedJob) -> tuple[int, list[int]]:
-    """Return how many claims are granted, and the jobs that lose a task, one entry a task."""
+    """Return how many claims are granted, and the jobs that lose a task, one entry per task."""
     view = View(store.snapshot())
     claims = place_with_evictions(view, job, view.id, store.occupants(view.id), RNG)
     outcome = store.commit(a_transaction(claims_of_job(job, claims)))

@@ -1,11 +1,12 @@
 """The functions in Postgres: SQL files, and how they are rendered and installed.
 
 Goal     Keep SQL in SQL files, with one line for all kinds where a kind is a column.
-Promise  `{{ text }}` becomes the text once a kind, joined by commas or by what follows the last
+Promise  `{{ text }}` becomes the text once per kind, joined by commas or by what follows the last
          ` | ` inside the braces; `${kind}` is the kind's column, `${number}` its place from 1. A
          file that holds `${of_kinds}` is rendered once for each set of kinds in KINDS_OF.
-         `[[ text ]]` is the same once a budget of quotas. Elsewhere, `${name}` is one of CONSTANTS,
-         verdicts and limits among them. All functions are dropped and made anew in one transaction.
+         `[[ text ]]` is the same once per budget of quotas. Elsewhere, `${name}` is one of
+         CONSTANTS, verdicts and limits among them. All functions are dropped and made anew in one
+         transaction.
 Source   docs/decisions/0007-functions-are-installed-anew.md.
 """
 

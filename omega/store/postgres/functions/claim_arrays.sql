@@ -23,7 +23,7 @@ $$;
 -- Refuse arguments that Omega's own schedulers never send, before anything is locked. There is no subquery here:
 -- PL/pgSQL evaluates a plain expression without starting an executor.
 CREATE FUNCTION omega.check_transaction(
-    _jobs bigint[], _tokens uuid[], _minimums integer[], _ends integer[],
+    _jobs bigint[], _tokens uuid[], _grants_min integer[], _ends integer[],
     _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[], _amounts integer[]
 ) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -31,34 +31,34 @@ DECLARE
     wrong text;
 BEGIN
     wrong := CASE
-        WHEN _jobs IS NULL OR _tokens IS NULL OR _minimums IS NULL OR _ends IS NULL OR _tasks IS NULL
+        WHEN _jobs IS NULL OR _tokens IS NULL OR _grants_min IS NULL OR _ends IS NULL OR _tasks IS NULL
           OR _machines IS NULL OR _seen IS NULL OR _shapes IS NULL OR _amounts IS NULL
             THEN 'an array is null'
-        WHEN 1 <> ANY (ARRAY[array_ndims(_jobs), array_ndims(_tokens), array_ndims(_minimums), array_ndims(_ends),
+        WHEN 1 <> ANY (ARRAY[array_ndims(_jobs), array_ndims(_tokens), array_ndims(_grants_min), array_ndims(_ends),
                              array_ndims(_tasks), array_ndims(_machines), array_ndims(_seen), array_ndims(_shapes),
                              array_ndims(_amounts)])
             THEN 'an array has several dimensions'
-        WHEN 1 <> ANY (ARRAY[array_lower(_jobs, 1), array_lower(_tokens, 1), array_lower(_minimums, 1), array_lower(_ends, 1),
+        WHEN 1 <> ANY (ARRAY[array_lower(_jobs, 1), array_lower(_tokens, 1), array_lower(_grants_min, 1), array_lower(_ends, 1),
                              array_lower(_tasks, 1), array_lower(_machines, 1), array_lower(_seen, 1), array_lower(_shapes, 1),
                              array_lower(_amounts, 1)])
             THEN 'an array does not begin at 1'
-        WHEN NOT (cardinality(_jobs) = ALL (ARRAY[cardinality(_tokens), cardinality(_minimums), cardinality(_ends)]))
-            THEN 'the arrays with an entry a job differ in length'
+        WHEN NOT (cardinality(_jobs) = ALL (ARRAY[cardinality(_tokens), cardinality(_grants_min), cardinality(_ends)]))
+            THEN 'the arrays with an entry per job differ in length'
         WHEN NOT (claims = ALL (ARRAY[cardinality(_machines), cardinality(_seen), cardinality(_shapes)]))
-            THEN 'the arrays with an entry a claim differ in length'
+            THEN 'the arrays with an entry per claim differ in length'
         WHEN cardinality(_jobs) = 0 THEN 'there is no job'
         WHEN claims > ${claims_per_transaction_max} OR cardinality(_jobs) > ${jobs_per_transaction_max}
             THEN 'it has more than ${claims_per_transaction_max} claims, or ${jobs_per_transaction_max} jobs'
         WHEN cardinality(_amounts) % ${kinds} <> 0 THEN 'the amounts are not whole shapes'
         WHEN array_position(_jobs, NULL) IS NOT NULL OR array_position(_tokens, NULL) IS NOT NULL
-          OR array_position(_minimums, NULL) IS NOT NULL OR array_position(_ends, NULL) IS NOT NULL
+          OR array_position(_grants_min, NULL) IS NOT NULL OR array_position(_ends, NULL) IS NOT NULL
           OR array_position(_tasks, NULL) IS NOT NULL OR array_position(_machines, NULL) IS NOT NULL
           OR array_position(_seen, NULL) IS NOT NULL OR array_position(_shapes, NULL) IS NOT NULL
           OR array_position(_amounts, NULL) IS NOT NULL
             THEN 'an entry is null'
         WHEN 2147483647 = ANY (_tasks) THEN 'a task number is too large'
         WHEN 0 > ANY (_amounts) THEN 'an amount is negative'
-        WHEN 0 > ANY (_minimums) THEN 'a minimum is negative'
+        WHEN 0 > ANY (_grants_min) THEN 'a minimum is negative'
         WHEN 1 > ANY (_shapes) OR cardinality(_amounts) / ${kinds} < ANY (_shapes)
             THEN 'a claim names a shape that is not there'
         WHEN _ends[cardinality(_ends)] <> claims THEN 'the last job does not end at the last claim'
@@ -92,9 +92,9 @@ BEGIN
                              array_lower(_evict_tasks, 1)])
             THEN 'an array does not begin at 1'
         WHEN NOT (cardinality(_other_claims) = ALL (ARRAY[cardinality(_other_machines), cardinality(_other_seen), cardinality(_other_shapes)]))
-            THEN 'the arrays with an entry an alternate differ in length'
+            THEN 'the arrays with an entry per alternate differ in length'
         WHEN NOT (cardinality(_evict_claims) = ALL (ARRAY[cardinality(_evict_jobs), cardinality(_evict_tasks)]))
-            THEN 'the arrays with an entry an eviction differ in length'
+            THEN 'the arrays with an entry per eviction differ in length'
         WHEN cardinality(_other_claims) > ${claims_per_transaction_max} OR cardinality(_evict_claims) > ${claims_per_transaction_max}
             THEN 'it has more than ${claims_per_transaction_max} alternates, or evictions'
         WHEN array_position(_other_claims, NULL) IS NOT NULL OR array_position(_other_machines, NULL) IS NOT NULL

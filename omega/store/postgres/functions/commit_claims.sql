@@ -9,7 +9,7 @@
 -- is when its lock has been taken.
 CREATE FUNCTION omega.commit_claims(
     _id uuid, _scheduler text, _replica text, _by_sequence boolean,
-    _jobs bigint[], _tokens uuid[], _minimums integer[], _ends integer[],      -- for each job: its grants_min; its last claim, counted from 1
+    _jobs bigint[], _tokens uuid[], _grants_min integer[], _ends integer[],      -- for each job: its grants_min; its last claim, counted from 1
     _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[],  -- for each claim; shapes are counted from 1
     _amounts integer[],                               -- all kinds of shape 1, then of shape 2 ...
     -- For each alternate (another machine for a claim), and for each eviction; both ascend by claim, counted from 1. Most
@@ -42,7 +42,7 @@ BEGIN
         RAISE EXCEPTION 'bad transaction: it takes an id, a rule, and the names of a scheduler and a replica'
               USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    PERFORM check_transaction(_jobs, _tokens, _minimums, _ends, _tasks, _machines, _seen, _shapes, _amounts);
+    PERFORM check_transaction(_jobs, _tokens, _grants_min, _ends, _tasks, _machines, _seen, _shapes, _amounts);
     -- The sum is null if one of these arrays is; check_choices refuses that.
     IF (cardinality(_other_claims) + cardinality(_other_machines) + cardinality(_other_seen) + cardinality(_other_shapes)
         + cardinality(_evict_claims) + cardinality(_evict_jobs) + cardinality(_evict_tasks) = 0) IS NOT TRUE THEN
@@ -72,7 +72,7 @@ BEGIN
                coalesce(c.tasks <@ l.unplaced AND c.claims = c.different, c.n IS NULL) AS open,
                coalesce(c.claims, 0) >= greatest(j.minimum, l.minimum - l.placed) AS enough,
                l.unplaced - coalesce(c.tasks, '{}') AS rest
-          FROM unnest(_jobs, _tokens, _minimums) WITH ORDINALITY AS j (id, token, minimum, n)
+          FROM unnest(_jobs, _tokens, _grants_min) WITH ORDINALITY AS j (id, token, minimum, n)
           LEFT JOIN locked l USING (id) LEFT JOIN claimed c USING (n)
     )
     SELECT array_agg(f.held ORDER BY f.n), array_agg(f.rest ORDER BY f.n), bool_and(f.held AND f.open AND f.enough),
@@ -130,7 +130,7 @@ BEGIN
                                                AND (j.minimum > 0 OR a.job_id = ANY (_jobs)))
                         ELSE '{}' END;
         PERFORM 1 FROM machine WHERE id = ANY (touched) ORDER BY id FOR NO KEY UPDATE;
-        judged := judge_claims(_by_sequence, _jobs, _minimums, _ends, _tasks, _machines, _seen, _shapes, _amounts,
+        judged := judge_claims(_by_sequence, _jobs, _grants_min, _ends, _tasks, _machines, _seen, _shapes, _amounts,
                                _other_claims, _other_machines, _other_seen, _other_shapes,
                                _evict_claims, _evict_jobs, _evict_tasks, touched, held, draw.quotas, draw.budget);
         verdicts := judged.verdicts;

@@ -2,7 +2,7 @@
 -- its quotas, or has something to evict. Locks are held by the caller; nothing is written here.
 CREATE FUNCTION omega.judge_claims(
     _by_sequence boolean,
-    _jobs bigint[], _minimums integer[], _ends integer[],
+    _jobs bigint[], _grants_min integer[], _ends integer[],
     _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[], _amounts integer[],
     _other_claims integer[], _other_machines integer[], _other_seen bigint[], _other_shapes integer[],
     _evict_claims integer[], _evict_jobs bigint[], _evict_tasks integer[],
@@ -11,37 +11,37 @@ CREATE FUNCTION omega.judge_claims(
     OUT evicted_jobs bigint[], OUT evicted_tasks integer[], OUT evicted_machines integer[], OUT evicted_for bigint[]
 ) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
-    unplaced boolean[];     -- an entry a claim, as the commit began
-    moves boolean[];        -- an entry a claim: it evicts its own task
-    own integer[];          -- an entry a claim: the victim that is its own task, or null
-    at integer[];           -- an entry a claim: its machine's place in the arrays below, or null
-    other_at integer[];     -- an entry an alternate, likewise
-    ids integer[];          -- an entry a machine
+    unplaced boolean[];     -- an entry per claim, as the commit began
+    moves boolean[];        -- an entry per claim: it evicts its own task
+    own integer[];          -- an entry per claim: the victim that is its own task, or null
+    at integer[];           -- an entry per claim: its machine's place in the arrays below, or null
+    other_at integer[];     -- an entry per alternate, likewise
+    ids integer[];          -- an entry per machine
     states smallint[];
     sequences bigint[];
     free bigint[];          -- all kinds of the first machine, then of the second ...
     asked integer[];        -- the kinds, from 1, in which a claim can fail
     party bigint[];         -- the jobs of the transaction, in order, then those that may lose tasks
-    schedulers text[];      -- an entry a party
-    precedence integer[];   -- an entry a party
+    schedulers text[];      -- an entry per party
+    precedence integer[];   -- an entry per party
     yields_to bigint[];     -- the least precedence that may evict its tasks, or null
     minimum integer[];
     placed integer[];
     running integer[];      -- live allocations
-    drawn integer[] := '{}';  -- two entries a party: which quotas it is charged to, or null
-    victim_party integer[]; -- an entry a live allocation of a job named in evictions
+    drawn integer[] := '{}';  -- two entries per party: which quotas it is charged to, or null
+    victim_party integer[]; -- an entry per live allocation of a job named in evictions
     victim_task integer[];
     victim_at integer[];
     victim_amounts bigint[];
     live boolean[];
-    evict_victim integer[]; -- an entry an eviction: its victim, or null
-    fallen integer[] := '{}';  -- victims, in order of eviction
-    fallen_for bigint[] := '{}';  -- the job of the claim for which each fell
-    falling integer[];         -- victims of the claim that is being judged
+    evict_victim integer[]; -- an entry per eviction: its victim, or null
+    evicted integer[] := '{}';  -- victims, in order of eviction
+    evictors bigint[] := '{}';  -- the job of the claim for which each was evicted
+    evicts integer[];          -- victims of the claim that is being judged
     before record;             -- what a broken gang goes back to
-    here int4multirange;       -- tasks granted to the job under judgement
+    granted_tasks int4multirange;  -- tasks granted to the job under judgement
     granted integer;
-    stands boolean[];          -- an entry a job: was an earlier claim of it granted?
+    has_grants boolean[];      -- an entry per job: was an earlier claim of it granted?
     needed integer;
     verdict smallint;
     charge bigint[];           -- the balances of the quotas if the claim is accepted
@@ -81,50 +81,50 @@ BEGIN
     landed_shapes := _shapes;
 
     FOR j IN 1 .. cardinality(_jobs) LOOP
-        SELECT free AS free, placed AS placed, live AS live, fallen AS fallen, fallen_for AS fallen_for,
+        SELECT free AS free, placed AS placed, live AS live, evicted AS evicted, evictors AS evictors,
                running AS running, budget AS budget INTO before;
         granted := 0;
-        here := '{}';
+        granted_tasks := '{}';
         FOR c IN coalesce(_ends[j - 1], 0) + 1 .. _ends[j] LOOP
-            falling := '{}';
+            evicts := '{}';
             place := at[c];
             is_placed := NOT unplaced[c] AND coalesce(live[own[c]], true);
             verdict := CASE
                 WHEN NOT held[j] THEN ${lease_lost}
-                WHEN here @> _tasks[c] THEN ${already_placed}
+                WHEN granted_tasks @> _tasks[c] THEN ${already_placed}
                 WHEN is_placed AND NOT moves[c] THEN ${already_placed}
                 ELSE of_machine(states[place], _by_sequence AND _seen[c] <> sequences[place]) END;
 
             WHILE _evict_claims[e] = c LOOP
                 victim := evict_victim[e];
                 IF verdict = ${accepted} THEN
-                    IF victim IS NOT NULL AND live[victim] AND NOT victim = ANY (falling)
+                    IF victim IS NOT NULL AND live[victim] AND NOT victim = ANY (evicts)
                        AND (victim_at[victim] = place OR victim_party[victim] = j)
                        AND (yields_to[victim_party[victim]] <= precedence[j]
                             OR held[victim_party[victim]] AND schedulers[victim_party[victim]] = schedulers[j])
                        -- No eviction may break a gang that this transaction has granted tasks to.
-                       AND NOT (minimum[victim_party[victim]] > 0 AND coalesce(stands[victim_party[victim]], false)) THEN
-                        falling := falling || victim;
+                       AND NOT (minimum[victim_party[victim]] > 0 AND coalesce(has_grants[victim_party[victim]], false)) THEN
+                        evicts := evicts || victim;
                     ELSE
                         verdict := ${precedence};
                     END IF;
                 END IF;
                 e := e + 1;
             END LOOP;
-            IF verdict = ${accepted} AND cardinality(falling) > 0 THEN
-                falling := with_their_gangs(falling, victim_party, live, minimum, placed);
+            IF verdict = ${accepted} AND cardinality(evicts) > 0 THEN
+                evicts := with_their_gangs(evicts, victim_party, live, minimum, placed);
             END IF;
-            IF verdict = ${accepted} AND NOT fits(free, place, asked, _amounts, _shapes[c], falling, victim_at, victim_amounts) THEN
+            IF verdict = ${accepted} AND NOT fits(free, place, asked, _amounts, _shapes[c], evicts, victim_at, victim_amounts) THEN
                 verdict := ${overcommit};
             END IF;
             IF verdict = ${accepted} AND cardinality(_quotas) > 0 THEN
                 charge := charged(budget, drawn, running, j, cost({{ _amounts[(_shapes[c] - 1) * ${kinds} + ${number}] }}),
-                                  falling, victim_party, victim_amounts);
+                                  evicts, victim_party, victim_amounts);
                 verdict := CASE WHEN charge IS NULL THEN ${quota} ELSE ${accepted} END;
             END IF;
 
             IF verdict NOT IN (${accepted}, ${lease_lost}, ${already_placed}) THEN
-                falling := '{}';
+                evicts := '{}';
             END IF;
             WHILE _other_claims[o] = c LOOP
                 -- An alternate evicts nobody, so that a task that runs cannot move to one.
@@ -150,8 +150,8 @@ BEGIN
                 granted := granted + 1;
                 running[j] := running[j] + 1;
                 budget := charge;
-                here := here + int4multirange(int4range(_tasks[c], _tasks[c] + 1));
-                FOREACH victim IN ARRAY falling LOOP
+                granted_tasks := granted_tasks + int4multirange(int4range(_tasks[c], _tasks[c] + 1));
+                FOREACH victim IN ARRAY evicts LOOP
                     live[victim] := false;
                     placed[victim_party[victim]] := placed[victim_party[victim]] - 1;
                     running[victim_party[victim]] := running[victim_party[victim]] - 1;
@@ -160,8 +160,8 @@ BEGIN
                             + victim_amounts[(victim - 1) * ${kinds} + kind];
                     END LOOP;
                 END LOOP;
-                fallen := fallen || falling;
-                fallen_for := fallen_for || array_fill(_jobs[j], ARRAY[cardinality(falling)]);
+                evicted := evicted || evicts;
+                evictors := evictors || array_fill(_jobs[j], ARRAY[cardinality(evicts)]);
                 FOREACH kind IN ARRAY asked LOOP
                     free[(place - 1) * ${kinds} + kind] := free[(place - 1) * ${kinds} + kind]
                         - _amounts[(landed_shapes[c] - 1) * ${kinds} + kind];
@@ -169,14 +169,14 @@ BEGIN
             END IF;
         END LOOP;
 
-        needed := greatest(_minimums[j], minimum[j] - placed[j]);
-        stands[j] := granted > 0 AND granted >= needed;
+        needed := greatest(_grants_min[j], minimum[j] - placed[j]);
+        has_grants[j] := granted > 0 AND granted >= needed;
         IF granted > 0 AND granted < needed THEN
             free := before.free;
             placed := before.placed;
             live := before.live;
-            fallen := before.fallen;
-            fallen_for := before.fallen_for;
+            evicted := before.evicted;
+            evictors := before.evictors;
             running := before.running;
             budget := before.budget;
             FOR c IN coalesce(_ends[j - 1], 0) + 1 .. _ends[j] LOOP
@@ -189,7 +189,7 @@ BEGIN
     END LOOP;
 
     SELECT coalesce(array_agg(party[victim_party[f]] ORDER BY n), '{}'), coalesce(array_agg(victim_task[f] ORDER BY n), '{}'),
-           coalesce(array_agg(ids[victim_at[f]] ORDER BY n), '{}'), fallen_for
+           coalesce(array_agg(ids[victim_at[f]] ORDER BY n), '{}'), evictors
       INTO evicted_jobs, evicted_tasks, evicted_machines, evicted_for
-      FROM unnest(fallen) WITH ORDINALITY AS u (f, n);
+      FROM unnest(evicted) WITH ORDINALITY AS u (f, n);
 END $$;

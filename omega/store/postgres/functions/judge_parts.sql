@@ -68,7 +68,7 @@ $$;
 -- Whether a shape fits into a machine once its victims there have been evicted.
 CREATE FUNCTION omega.fits(
     _free bigint[], _place integer, _asked integer[], _amounts integer[], _shape integer,
-    _falling integer[], _victim_at integer[], _victim_amounts bigint[]
+    _evicts integer[], _victim_at integer[], _victim_amounts bigint[]
 ) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     kind integer;
@@ -77,7 +77,7 @@ DECLARE
 BEGIN
     FOREACH kind IN ARRAY _asked LOOP
         room := _free[(_place - 1) * ${kinds} + kind] - _amounts[(_shape - 1) * ${kinds} + kind];
-        FOREACH victim IN ARRAY _falling LOOP
+        FOREACH victim IN ARRAY _evicts LOOP
             IF _victim_at[victim] = _place THEN
                 room := room + _victim_amounts[(victim - 1) * ${kinds} + kind];
             END IF;
@@ -92,27 +92,27 @@ END $$;
 -- The victims of a claim, and the rest of each gang that falls below its minimum. The victims of one job adjoin, by
 -- task: only those of gangs that break are searched.
 CREATE FUNCTION omega.with_their_gangs(
-    _falling integer[], _party integer[], _live boolean[], _minimum integer[], _placed integer[]
+    _evicts integer[], _party integer[], _live boolean[], _minimum integer[], _placed integer[]
 ) RETURNS integer[] LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     broken integer;
     victim integer;
-    falling integer[] := _falling;
+    evicts integer[] := _evicts;
 BEGIN
     FOR broken IN
         SELECT named.party
           FROM (SELECT _party[f] AS party, min(n) AS first, count(*) AS tasks
-                  FROM unnest(_falling) WITH ORDINALITY AS u (f, n) GROUP BY 1) AS named
+                  FROM unnest(_evicts) WITH ORDINALITY AS u (f, n) GROUP BY 1) AS named
          WHERE _minimum[named.party] > 0 AND _placed[named.party] - named.tasks < _minimum[named.party]
          ORDER BY named.first
     LOOP
         victim := array_position(_party, broken);
         WHILE _party[victim] = broken LOOP
-            IF _live[victim] AND NOT victim = ANY (_falling) THEN
-                falling := falling || victim;
+            IF _live[victim] AND NOT victim = ANY (_evicts) THEN
+                evicts := evicts || victim;
             END IF;
             victim := victim + 1;
         END LOOP;
     END LOOP;
-    RETURN falling;
+    RETURN evicts;
 END $$;

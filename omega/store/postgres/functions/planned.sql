@@ -2,8 +2,8 @@
 -- claim is refused is undone by the end of the inner block; its rows are then dead, as after a transaction that failed.
 CREATE FUNCTION omega.submit_planned(
     _spec jsonb, _id uuid, _holder text,
-    _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[],  -- an entry a claim
-    _amounts integer[],                                                       -- an entry a kind of each shape
+    _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[],  -- an entry per claim
+    _amounts integer[],                                                       -- an entry per kind of each shape
     _evict_claims integer[], _evict_jobs bigint[], _evict_tasks integer[],    -- evictions that claims name
     _lost_jobs bigint[], _lost_tasks integer[],                               -- all that may be evicted
     OUT job bigint, OUT verdicts smallint[], OUT evicted_jobs bigint[], OUT evicted_tasks integer[], OUT fresh bytea

@@ -66,7 +66,7 @@ END $$;
 -- byte limit stays pending.
 CREATE FUNCTION omega.lease_jobs(
     _scheduler text, _holder text, _jobs_max integer, _lease_ms bigint,
-    _tenants text[] DEFAULT NULL, _classes integer[] DEFAULT NULL, _counts integer[] DEFAULT NULL,  -- an entry a lane
+    _tenants text[] DEFAULT NULL, _classes integer[] DEFAULT NULL, _counts integer[] DEFAULT NULL,  -- an entry per lane
     _by_key boolean DEFAULT false
 )
 RETURNS TABLE (

@@ -141,7 +141,7 @@ END $$;
 -- claimant's quotas would be used above its limit, and more than before.
 CREATE FUNCTION omega.charged(
     _budget bigint[], _drawn integer[], _running integer[], _claimant integer, _cost bigint[],
-    _falling integer[], _victim_party integer[], _victim_amounts bigint[]
+    _evicts integer[], _victim_party integer[], _victim_amounts bigint[]
 ) RETURNS bigint[] LANGUAGE plpgsql IMMUTABLE SET search_path = omega, pg_temp AS $$
 DECLARE
     remains bigint[] := _budget;
@@ -152,7 +152,7 @@ DECLARE
     d integer;
     place integer;
 BEGIN
-    FOREACH victim IN ARRAY _falling LOOP
+    FOREACH victim IN ARRAY _evicts LOOP
         party := _victim_party[victim];
         _running[party] := _running[party] - 1;
         amounts := _victim_amounts[(victim - 1) * ${kinds} + 1 : victim * ${kinds}];

@@ -41,7 +41,7 @@ class FakeDriver:
         assert self.exits.get(key, "unknown") is not None, "it still runs"
         self.exits.pop(key, None)
 
-    def look_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
+    def probe_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
         self.checked.append((launch.key, check))
         return lambda: self.fails_checks
 

@@ -99,7 +99,7 @@ def test_no_method_waits_while_the_driver_is_busy(
     assert (4, b"e\n") == background.output(RUNS, OUT, 2)
     assert (4, b"") == background.output(RUNS, OUT, 0)
     assert background.steps(RUNS) is None
-    assert background.look_of(a_launch(RUNS), Check(command=("x",)))() is None
+    assert background.probe_of(a_launch(RUNS), Check(command=("x",)))() is None
     assert "start 4" == driver.began[-1]
 
 
@@ -308,10 +308,10 @@ def test_a_task_that_waits_to_be_started_is_not_checked(
     driver.fails_checks, check = "it is gone", Check(command=("x",))
     keep_busy(driver, background)
     background.start(a_launch(ENDED))
-    assert background.look_of(a_launch(ENDED), check)() is None
+    assert background.probe_of(a_launch(ENDED), check)() is None
     driver.let_go()
     until(lambda: ENDED in driver.running)
-    assert "it is gone" == background.look_of(a_launch(ENDED), check)()
+    assert "it is gone" == background.probe_of(a_launch(ENDED), check)()
 
 
 def test_an_end_is_shown_together_with_all_that_was_written(
