@@ -55,13 +55,13 @@ class Charges:
             self._charges[job.token] = _Charge(now_s, job.spec.tenant, demand_left(job))
 
     def claim(self, job: LeasedJob, left: Amounts) -> None:
-        """Note that an attempt has placed or claimed all of a job but (resources,) left."""
+        """Note that an attempt has placed or claimed all of a job but `left` (resources,)."""
         charge = self._charges.get(job.token)
         if charge is not None:
             self._charges[job.token] = replace(charge, claimed=charge.demand - left)
 
     def evict(self, tenant: str, demand: Amounts) -> None:
-        """Subtract the tasks that claims of an attempt evict: (resources,) together.
+        """Subtract the tasks that claims of an attempt evict; `demand` (resources,) is their sum.
 
         If the commit refuses these claims, the tasks stay subtracted until a sum is read that was
         made after the attempt.
@@ -71,7 +71,7 @@ class Charges:
     def end(self, jobs: Sequence[LeasedJob], now_s: float) -> None:
         """Take back the charges for what attempts at these jobs, as they are now, did not place.
 
-        All evictions noted so far belong to these attempts: a process makes one at a time.
+        Evictions without an end belong to these attempts: a process makes one at a time.
         """
         self._evicted = [replace(it, at_s=min(it.at_s, now_s)) for it in self._evicted]
         for job in jobs:
@@ -83,10 +83,10 @@ class Charges:
                 )
 
     def drop(self, summed_s: float, *, unfinished_too: bool) -> None:
-        """Drop the charges that a sum of use made at `summed_s` already includes.
+        """Drop the charges of ended attempts that a sum of use made at `summed_s` includes.
 
-        With `unfinished_too` this holds of leases too whose attempts have not ended. Say so only
-        while no attempt runs: such jobs were leased and will not be attempted.
+        With `unfinished_too`, older leases whose attempts have not ended are dropped too. Pass it
+        only while no attempt runs: these jobs will not be attempted.
         """
         self._charges = {
             by: it

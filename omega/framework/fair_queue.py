@@ -2,7 +2,8 @@
 
 Goal     Give the next room to the tenant with the smallest share, however many jobs another queues.
 Promise  No I/O: a driver answers its effects. Lanes, what tenants use, and the view are read once a
-         gap (`share_gap_ms`), or less often where reads take long (`read_pause.py`). If a lease
+         gap (`share_gap_ms`), or less often where reads take long (`read_pause.py`). While its kind
+         has no lanes, these alone are read at each call. If a lease
          brought fewer jobs than it asked for, they are read again before the next one. Between
          reads, what this process has leased is added to what tenants use (`charges.py`). Jobs that
          other replicas lease are gone from the lanes at the next read; they count as use once they
@@ -65,7 +66,7 @@ class _Known:
     capacity: Amounts
     """(resources,) of the machines that take claims."""
     jobs_with_room: int
-    """An upper bound of how many jobs the free room takes."""
+    """About how many jobs the free room takes at most."""
     has_room: Mapping[tuple[str, Lane], bool]
     """By kind and lane, of lanes without constraints: whether a machine has room for a task."""
 
@@ -93,7 +94,7 @@ class FairQueue:
         self._charges = Charges()
         self._attention = Attention(clock)
         self._passed_over = PassedOver[Lane | str](clock)
-        """By lane, for DRF by tenant, what has found no room since the view last gained any."""
+        """What has found no room since the view last gained any, by `_key_of`."""
         self._room_left: dict[tuple[str, Lane], tuple[float, Amounts]] = {}
         """By kind and lane, of other kinds: since when room is left to a lane, and what its tenant
         used when last looked at."""
@@ -139,7 +140,7 @@ class FairQueue:
         return in_order
 
     def charge_claims(self, job: LeasedJob, left: Amounts) -> None:
-        """Count all of a leased job as placed or claimed, but (resources,) that is left of it."""
+        """Count all of a leased job as placed or claimed but `left` (resources,)."""
         self._charges.claim(job, left)
 
     def shares(self) -> Shares | None:
@@ -155,8 +156,8 @@ class FairQueue:
     def read_use_anew(self) -> Effects[float]:
         """Read what tenants use, by a sum that is made now.
 
-        Returns when it was made, in seconds of the clock; 0 if the lanes were never read. Leases
-        whose attempts have not ended stay charged.
+        Returns when it was made, in seconds of the clock; 0 if no lanes are known. Leases whose
+        attempts have not ended stay charged.
         """
         if self._known is None:
             return 0.0
@@ -168,7 +169,7 @@ class FairQueue:
         return summed_s
 
     def note_evicted(self, tenant: str, demand: Amounts) -> None:
-        """Count tasks that an attempt evicts, (resources,) together, as used no more."""
+        """Count what an attempt evicts as used no more; `demand` (resources,) is its sum."""
         self._charges.evict(tenant, demand)
 
     def note(self, results: Sequence[JobResult]) -> None:
@@ -179,11 +180,11 @@ class FairQueue:
         for result in results:
             job, diagnosis = result.job, result.diagnosis
             never_fits = diagnosis is not None and diagnosis.reason.is_permanent
-            waits = never_fits or result.patience_ms > 0
+            is_no_sign = never_fits or result.patience_ms > 0
             key = self._key_of(Lane.of(job.spec))
             if result.ending is AttemptEnd.DONE and result.placed:
                 self._passed_over.note_placed(key, job, result.placed)
-            if result.ending is AttemptEnd.NO_ROOM and not waits:
+            if result.ending is AttemptEnd.NO_ROOM and not is_no_sign:
                 self._passed_over.note(key, job)
                 if result.room is not None and self._room is not None:
                     # The next read compares with this: room that was taken since the last read and
@@ -206,7 +207,7 @@ class FairQueue:
         return [by_id[job.id] for job in order]
 
     def _order_of(self, known: _Known, use: Amounts, pending: Counts, jobs_max: int) -> FairOrder:
-        """Return the next jobs of all kinds, with this process' time as the last resource."""
+        """Return the next jobs of all kinds, with this process' time as one more resource."""
         lanes = known.lanes
         spent = self._attention.spent_us(known.nodes.names)
         takes = np.where(known.tasks, self._attention.expected_us(known.tasks), 0)
@@ -261,9 +262,10 @@ class FairQueue:
     def _jobs_max(self, known: _Known, head: LaneHead, use: Amounts, wanted: int) -> int:
         """Return how many jobs of a lane take part in the order, `wanted` at most.
 
-        Lanes of other kinds take part if there is room for a task, so that it is left to them. If
-        the tenant has got no more of anything for `LEFT_TO_OTHERS_S`, the lane is left out: its
-        scheduler is slow, or sees what cannot be seen from here.
+        Lanes of other kinds take part, so that room is left to them, if they have no constraints
+        and a machine has room for a task. If the tenant has got no more of anything for
+        `LEFT_TO_OTHERS_S`, the lane is left out: its scheduler is slow, or sees what cannot be seen
+        from here.
         """
         if head.scheduler == self._kind:
             of = self._key_of(head.lane)
@@ -328,10 +330,10 @@ def _capacity(room: OpenRoom) -> Amounts:
 
 
 def _jobs_with_room(heads: Sequence[LaneHead], room: OpenRoom) -> int:
-    """Return an upper bound of how many jobs find room.
+    """Return about how many jobs find room at most.
 
     It is as if the free room were on one machine, and each job asked for the least that any head
-    asks for of each resource.
+    asks for of each resource. Jobs behind the heads may ask for less.
     """
     free = by_resource(room.free.sum(axis=0))
     smallest = np.array([it.demand for it in heads], dtype=np.int64).min(axis=0)

@@ -1,16 +1,20 @@
 """Reclaiming: which running tasks may be evicted for a tenant that has a smaller share.
 
-Goal     Even out the shares of tenants where tasks run for long, and take no tenant below the level
-         that its siblings in the tree have together.
-Promise  The job's tenant A and a victim's tenant B are compared at the first level of the tree of
-         tenants at which their ancestors differ. After placements and evictions, A's weighted
-         dominant share there is at most B's. So B cannot reclaim in turn, and nobody is evicted for
-         a difference that evictions cannot make smaller. B's share there also stays at least at
-         the level: the share that its siblings and it would have if what they use together were
-         divided by weight. Tenants with the largest shares lose tasks first. Only tasks that yield
-         to the job's precedence are named, never those of its own tenant. A gang is evicted as a
-         whole or not at all, and only if all of its tasks were read. No I/O; arrays in, arrays out.
-         (resources,) are amounts of each of `omega.store.holdings.RESOURCES`.
+Goal     Even out the shares of tenants where tasks run for long, and take no tenant below what is
+         fair between it and its siblings in the tree of tenants.
+Promise  A *node* is one of the tree of tenants (`TenantNodes`), never a machine. The job's tenant
+         and a victim's tenant are compared where their paths from the root part: by the node on the
+         path of the job's tenant, and the one on the victim's, which is the *victim's node*. After
+         placements and evictions the weighted dominant share of the job's node is at most that of
+         the victim's. So the victim's tenant cannot reclaim in turn, and nobody is evicted for a
+         difference that evictions cannot make smaller. The victim's node also keeps at least the
+         *level*: the share that all siblings that use something, and the job's node, would have if
+         what they use together were divided by weight. Tasks of the nodes that are furthest above
+         what they must keep are tried first, others only if more tasks are placed so. Only tasks
+         that yield to the job's precedence are named, never those of its own tenant. A gang is
+         named as a whole or not at all, and only if all of its tasks were read. Of a gang that is
+         named, those above its minimum may be evicted alone; else all are. No I/O; arrays in,
+         arrays out. (resources,) are amounts of each of `omega.store.holdings.RESOURCES`.
 Source   Fair sharing with preemption as in Kueue, which compares shares after the evictions, and in
          YARN; dominant shares: DRF (NSDI 2011); docs/decisions/0063-reclaim.md.
 """
@@ -59,7 +63,7 @@ class Shares:
 
 
 def is_below(shares: Shares, job: LeasedJob) -> bool:
-    """Return whether a sibling, at some level of the tree, has more than the job's tenant.
+    """Return whether the job's tenant, or a node above it, has a sibling with a larger share.
 
     The tenant's share counts as if it had one more task of the job already, or as many as the
     job's gang lacks.
@@ -89,15 +93,15 @@ class Reclaimable:
         self._victims = _Victims(shares, job, occupants)
 
     def options(self) -> Iterator[tuple[int, Mask]]:
-        """Yield options: how many of the job's unplaced tasks to place, and which tasks to evict.
+        """Yield options: how many unplaced tasks to place, and which tasks may be evicted for them.
 
         The first unplaced tasks are placed. The mask is of the occupants' tasks; placement chooses
         among those that it names. The options are, in this order:
 
         1. What `by_sums` returns. These tasks may run where none of the job's fits, or hold what it
            does not need.
-        2. All tasks of the nodes with most above what they must keep.
-        3. All tasks of the nodes above what they must keep.
+        2. All tasks of the nodes that are furthest above what they must keep.
+        3. All tasks of the nodes that have at least what they must keep.
 
         2 and 3 are repeated with half the number of tasks, down to what a gang lacks. What
         placement chooses from them may be too much: `allows` says so.
@@ -107,23 +111,24 @@ class Reclaimable:
             yield tasks, may_go
         for tasks in self._numbers():
             demand = self._demands[tasks - 1]
-            above = self._victims.above(demand)
-            richest = above & self._victims.are_of_the_richest(demand)
-            for which in (richest, above):
+            enough = self._victims.have_enough(demand)
+            richest = enough & self._victims.are_of_the_richest(demand)
+            for which in (richest, enough):
                 if which.any():
                     yield tasks, self._mask(which)
 
     def by_sums(self) -> tuple[int, Mask]:
         """Return how many tasks to place, and which may be evicted, as if all machines were one.
 
-        Nodes with most lose as little as suffices. The number is the largest possible. If it is too
-        small for a gang, the number is 0 and the mask names nothing.
+        The nodes that are furthest above what they must keep lose tasks first, and no more than
+        suffices. The number is the largest possible. If it is too small for a gang, the number is 0
+        and the mask names nothing.
         """
-        fewest, tasks = 0, len(self._demands)
-        while fewest < tasks:
-            middle = (fewest + tasks + 1) // 2
+        lower, tasks = 0, len(self._demands)
+        while lower < tasks:
+            middle = (lower + tasks + 1) // 2
             if len(self._sufficient(middle)):
-                fewest = middle
+                lower = middle
             else:
                 tasks = middle - 1
         if tasks < self._fewest:
@@ -131,7 +136,7 @@ class Reclaimable:
         return tasks, self._mask(self._sufficient(tasks))
 
     def allows(self, claims: Claims) -> bool:
-        """Return whether each node that loses tasks by these claims of the job keeps enough."""
+        """Return whether each node keeps what it must, if it loses tasks by these claims."""
         demand = demand_left(replace(self._job, unplaced=np.sort(claims.task)))
         named = self._occupants.named_in(claims.evictions)
         return self._victims.are_left_enough(demand, named[self._victims.at])
@@ -156,12 +161,11 @@ class Reclaimable:
 
 
 class _Victims:
-    """Tasks that yield to a job, by node, and within a node in the order of their eviction.
+    """Tasks that yield to a job, by their nodes, and within a node in the order of their eviction.
 
-    A task's node is its tenant's ancestor at the level at which it is compared with the job's
-    tenant. Within a node single tasks come first, then gangs, small ones first; among these the
-    lowest precedence, then the latest start. In the methods, `demand` (resources,) is what the
-    job's tenant gets.
+    Within a node single tasks come first, then gangs, small ones first; among these the lowest
+    precedence, then the latest start. In the methods, `demand` (resources,) is what the job's
+    tenant gets.
     """
 
     def __init__(self, shares: Shares, job: LeasedJob, occupants: Occupants) -> None:
@@ -196,9 +200,9 @@ class _Victims:
         of_tenants = [position.get(name, -1) for name in occupants.tenant]
         self._tenant: Index = np.array(of_tenants, dtype=np.intp)[self._of]
         self._mine: Index = mine[self._of]
-        """(tasks,) the ancestor of the job's tenant at the level at which they are compared."""
+        """(tasks,) the job's node, where the paths of the two tenants part."""
         self._other: Index = other[self._of]
-        """(tasks,) the task's node; ascends."""
+        """(tasks,) the victim's node; ascends."""
         self._level = self._levels()
         lost = self._amounts.copy()
         for its in self._gangs(is_gang):  # all of a gang goes with its first task
@@ -208,7 +212,7 @@ class _Victims:
         """(tasks,) the share that the node has when the task and those before it are gone."""
 
     def sufficient(self, demand: Amounts, shortfall: Amounts) -> Index:
-        """Return which tasks to evict if the nodes with most lose `shortfall` (resources,).
+        """Return which tasks to evict if `shortfall` (resources,) is lost, as in `by_sums`.
 
         The result is empty if that is more than they may lose.
         """
@@ -218,15 +222,15 @@ class _Victims:
         enough = (self._amounts[order].cumsum(axis=0) >= shortfall).all(axis=1)
         if not enough.any():
             return order[:0]
-        # Equals are taken together, since a gang's tasks are.
+        # All tasks of a gang have the same `spare`: with every task of equal `spare` it is whole.
         return np.flatnonzero(spare >= spare[order[enough.argmax()]])
 
-    def above(self, demand: Amounts) -> Mask:
+    def have_enough(self, demand: Amounts) -> Mask:
         """Return for each task whether its node has at least what it must keep: (tasks,)."""
         return np.asarray(self._now() >= self._least(demand))
 
     def are_of_the_richest(self, demand: Amounts) -> Mask:
-        """Return for each task whether its node has most above what it must keep: (tasks,)."""
+        """Return for each task whether its node is furthest above what it must keep: (tasks,)."""
         spare = self._now() - self._least(demand)
         return np.asarray(spare >= spare.max(initial=-np.inf))
 
@@ -253,15 +257,17 @@ class _Victims:
         return dominant_shares(self._shares.used[self._other], self._shares.whole[self._other])
 
     def _least(self, demand: Amounts) -> Score:
-        """Return the share that each task's node must keep: the level, and A's share (Promise)."""
+        """Return the share that each victim's node must keep: (tasks,).
+
+        It is the level, or the share that the job's node has with `demand`, if that is larger.
+        """
         used, whole = self._shares.used[self._mine], self._shares.whole[self._mine]
         return np.maximum(dominant_shares(used + demand, whole), self._level)
 
     def _levels(self) -> Score:
         """Return the level of each task's node: (tasks,).
 
-        It is the share that all active children of one parent would have if what they use together
-        were divided by weight. Nodes without use are left out, except the job's own.
+        See the module's Promise.
         """
         nodes, used = self._shares.nodes, self._shares.used
         level = np.zeros(len(used))
@@ -279,16 +285,19 @@ class _Victims:
 
 
 def _demands(job: LeasedJob) -> Amounts:
-    """Return what the first tasks of a job that have no place need: (tasks, resources), summed."""
+    """Return what the first unplaced tasks of a job need: (tasks, resources).
+
+    Row n is what the first n + 1 of them need together.
+    """
     groups = job.spec.groups
     tasks = [len(job.unplaced_in(number)) for number in range(len(groups))]
     return np.repeat([task_demand(group) for group in groups], tasks, axis=0).cumsum(axis=0)
 
 
 def _left(shares: Shares, node: Index, lost: Amounts) -> Score:
-    """Return the share that each task's node has left when it and those before it are gone.
+    """Return the share of each task's node when it and those of its node before it are gone.
 
-    `node` (tasks,) ascends.
+    `node` (tasks,) ascends. `lost` (tasks, resources) is what the node loses with each task.
     """
     gone = lost.cumsum(axis=0)
     first = np.searchsorted(node, node)

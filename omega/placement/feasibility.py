@@ -3,9 +3,9 @@
 Goal     Find the rows of the view that matter to a task group, reading only the kinds of resource
          that it asks for.
 Promise  A machine is in a group's room if and only if it takes claims (`View.open`), meets every
-         constraint, runs no task of the group if these must run on different machines, and takes
-         one more task in every kind of resource, GPUs included. If the cell lacks the attribute
-         over which the group is spread, it has no room.
+         constraint, takes one more task in every kind of resource, GPUs included, and runs no task
+         of the group if these must run on different machines. No machine is in the room of a group
+         that is spread over an attribute that the cell lacks.
 Source   Constraints after Sharma et al. (SoCC 2011); filters before scores, as in Kubernetes.
 """
 
@@ -82,7 +82,9 @@ def room_on(view: View, job: LeasedJob, group: int, at: Index | slice) -> Counts
         rows = np.arange(len(view))[at][likely]
         units = gpus_left(free_devices(free, rows), task_group.gpu_slices).sum(axis=1)
         tasks[likely] = np.minimum(tasks[likely], units // task_group.gpus)
-    return np.maximum(tasks, 0, out=tasks)  # a machine that shrank has less than is used
+    return np.maximum(
+        tasks, 0, out=tasks
+    )  # `free` is negative where a machine shrank below its use
 
 
 def matching(view: View, group: TaskGroup) -> Mask:
@@ -106,8 +108,8 @@ def meets(view: View, constraint: Constraint) -> Mask:
     """
     column = view.catalogue.column(constraint.attribute)
     if column is None:
-        lacking = constraint.operator in (Operator.NOT_IN, Operator.MISSING)
-        return np.full(len(view), lacking, dtype=np.bool_)
+        all_meet = constraint.operator in (Operator.NOT_IN, Operator.MISSING)
+        return np.full(len(view), all_meet, dtype=np.bool_)
     wanted = np.zeros(len(view.catalogue.values[column]) + 1, dtype=np.bool_)
     match constraint.operator:
         case Operator.IN | Operator.NOT_IN:

@@ -39,7 +39,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "waits-for-the-engine",
         BACKGROUND,
         "forget",
-        "self._removals.append(_Order(key, lambda: self._forget(key)))",
+        "self._removals.append(_Request(key, lambda: self._forget(key)))",
         "self._forget(key)",
         "An agent that removes a container waits for an engine with much to do, and is fenced.",
     ),

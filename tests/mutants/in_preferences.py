@@ -175,7 +175,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "patient-jobs-are-passed-over",
         "omega/framework/fair_queue.py",
         "FairQueue.note",
-        "waits = never_fits «or result.patience_ms > 0»",
+        "is_no_sign = never_fits «or result.patience_ms > 0»",
         "",
         "Jobs of a tenant that would find room wait behind one that is patient.",
         ("tests/unit/framework/test_fair_queue.py",),

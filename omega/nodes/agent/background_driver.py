@@ -1,11 +1,12 @@
 """A task driver that runs in a thread of its own.
 
 Goal     Keep an agent's loop, which renews its lease, from waiting for a container engine.
-Promise  No method waits for the engine, except the constructor, which lists the tasks once. Only
-         the thread starts, signals, removes and lists tasks, and reads their outputs: signals and
-         starts before removals, lists in between. A task is shown as running from its start on. A
-         forgotten task is not shown while its removal waits; it is shown again if the removal
-         failed. An end is shown together with all that the task wrote. A start replaces what still
+Promise  No method waits for the engine, except the constructor and `close`. After the constructor
+         only the thread starts, signals, removes and lists tasks, and reads their outputs, in this
+         order: starts and signals, a look that is due, removals, outputs. A look that is late by
+         `LATE_LOOK_S` comes before all. A task is shown as running from its start on. A forgotten
+         task is not shown while its removal waits; it is shown again if the removal failed. An end
+         is shown together with the last output that the task wrote. A start replaces what still
          waits to be done for an earlier start of its task. After an error of the driver the thread
          has ended, and every `look` raises that error.
 Source   docs/decisions/0064-engine-calls.md; the pod workers of Kubernetes' kubelet.
@@ -27,7 +28,7 @@ from omega.nodes.agent.task_driver import Launch, NotStarted, Stream, TaskDriver
 
 LOOK_S: Final = 0.2
 """The shortest time between two looks at the tasks. One that takes longer is followed by a pause as
-long as itself, in which other calls are made."""
+long as itself, in which other calls are made. A start makes the next look due at once."""
 IDLE_LOOK_S: Final = 2.0
 """The time between two looks while nothing runs. A container that an earlier agent began to start
 may appear."""
@@ -40,13 +41,14 @@ OUTPUT_PAUSE: Final = 4
 """The pause after a reading of outputs, as a multiple of the time that the reading took: readings
 of one task take at most a fifth of the thread's time."""
 KILL_AGAIN_S: Final = 1.0
-"""The time after which a task that was sent SIGKILL, and still runs, is sent it again."""
+"""For how long further SIGKILLs of a task are dropped after one was queued. The agent asks for one
+in each pass until the end is shown."""
 CLOSE_S: Final = 10.0
 """How long `close` waits for what is still to be done."""
 
 
 @dataclass(frozen=True)
-class _Order:
+class _Request:
     """Something that the thread is to do."""
 
     key: TaskKey
@@ -59,7 +61,7 @@ class BackgroundDriver:
     """A `TaskDriver` that hands what it is told to another one, in a thread."""
 
     def __init__(self, driver: TaskDriver, clock: Clock) -> None:
-        """List the tasks once, and start the thread.
+        """List the tasks once, read the outputs of those that have ended, and start the thread.
 
         From then on only the thread calls `driver`, except for `probe_of` and `steps`: those are
         called in the caller's thread, and must not call the engine.
@@ -68,8 +70,8 @@ class BackgroundDriver:
         self._clock = clock
         self._changed = Condition()
         """Guards what follows, which both threads use."""
-        self._starts_and_signals: deque[_Order] = deque()
-        self._removals: deque[_Order] = deque()
+        self._starts_and_signals: deque[_Request] = deque()
+        self._removals: deque[_Request] = deque()
         self._shown: dict[TaskKey, Exit | None] = {}
         self._outputs: dict[tuple[TaskKey, Stream], tuple[int, bytes]] = {}
         self._killed_s: dict[TaskKey, float] = {}
@@ -99,7 +101,7 @@ class BackgroundDriver:
             for orders in (self._starts_and_signals, self._removals):
                 for order in [it for it in orders if it.key == launch.key]:
                     orders.remove(order)
-            self._starts_and_signals.append(_Order(launch.key, lambda: self._start(launch)))
+            self._starts_and_signals.append(_Request(launch.key, lambda: self._start(launch)))
             self._changed.notify()
 
     def look(self) -> Mapping[TaskKey, Exit | None]:
@@ -113,7 +115,11 @@ class BackgroundDriver:
             return dict(self._shown)
 
     def signal(self, key: TaskKey, signal: str) -> None:
-        """Have a task sent a signal of `SIGNALS`; harmless if it has ended."""
+        """Queue a signal of `SIGNALS` for a task; harmless if it has ended.
+
+        A signal that waits already is dropped, and so is a SIGKILL within `KILL_AGAIN_S` of the
+        last one.
+        """
         with self._changed:
             now_s = self._clock.now()
             waiting = {(it.key, it.signal) for it in self._starts_and_signals}
@@ -123,19 +129,22 @@ class BackgroundDriver:
                 if now_s < self._killed_s.get(key, -KILL_AGAIN_S) + KILL_AGAIN_S:
                     return
                 self._killed_s[key] = now_s
-            order = _Order(key, lambda: self._driver.signal(key, signal), signal)
+            order = _Request(key, lambda: self._driver.signal(key, signal), signal)
             self._starts_and_signals.append(order)
             self._changed.notify()
 
     def forget(self, key: TaskKey) -> None:
-        """Queue the removal of a task that has ended, drop its output; harmless if unknown."""
+        """Queue the removal of a task that has ended; harmless if it is unknown.
+
+        The copy of its output that is kept here is dropped.
+        """
         with self._changed:
             if self._shown.get(key) is None:
                 return
             del self._shown[key]
             for stream in Stream:
                 self._outputs.pop((key, stream), None)
-            self._removals.append(_Order(key, lambda: self._forget(key)))
+            self._removals.append(_Request(key, lambda: self._forget(key)))
             self._changed.notify()
 
     def probe_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
@@ -159,7 +168,10 @@ class BackgroundDriver:
         return total, content[-bytes_max:] if bytes_max else b""
 
     def close(self) -> None:
-        """End the thread when it has done what it was told, or has taken `CLOSE_S` for it."""
+        """Have the thread end when all that waits is done; wait for that, `CLOSE_S` at most.
+
+        A thread that takes longer ends with the process.
+        """
         with self._changed:
             self._is_closed = True
             self._changed.notify()
@@ -215,7 +227,7 @@ class BackgroundDriver:
         self._driver.forget(key)
 
     def _look(self) -> None:
-        """Look at the tasks, and show them as they will be when all that is waiting is done."""
+        """Look at the tasks; show them as they will be when starts and removals are done."""
         began_s = self._clock.now()
         seen = {**self._driver.look(), **self._refused}
         with self._changed:
