@@ -3,11 +3,11 @@
 Goal     Say what each tenant would have if tasks could be divided and moved, for auditors.
 Promise  The smallest weighted share is as large as can be, then the next, and so on; in a tree this
          holds for the children of the root first, then for the level below, and so on. A share is
-         the dominant share of what is used, of the capacity of all machines. The share of a tenant
-         with several lanes, and of a parent, is the sum over the lanes. Shares are exact to 1e-6
-         of the cell. With one resource this is Choosy's fairness, and with machines that all may
-         use it is DRF's: each keeps what its paper proves. With constraints and several resources
-         at once, it is not promised that a lie never pays.
+         of the capacity of all machines, and of a node's dominant resource: the one of which all
+         tasks below the node, as far as the cell could hold them, need the largest share. Shares
+         are exact to 1e-6 of the cell. With one resource this is Choosy's fairness, and with
+         machines that all may use, and one lane for each tenant, it is DRF's: each keeps what its
+         paper proves. Otherwise it is not promised that a lie never pays.
 Source   Ghodsi et al., Choosy (EuroSys 2013), by an iterated linear program; DRF (NSDI 2011). The
          dual values (prices) of the program say which shares are frozen: a share whose floor has a
          price is at its floor in each best solution (complementary slackness), so that it cannot
@@ -50,7 +50,7 @@ class FairShares:
     """The shares that are fair, and one assignment of tasks that gives them."""
 
     share: Score
-    """(tenants,) the dominant share of each: a fraction of the capacity of all machines."""
+    """(tenants,) the share of each of its dominant resource, of the capacity of all machines."""
     tasks: Score
     """(lanes, machines) how many tasks run where, in fractions. Other assignments may give the same
     shares."""
@@ -116,6 +116,11 @@ class _Program:
         """(nodes,) whether anybody in them can use any machine."""
         self._weight = nodes.weight.astype(np.float64)
         part = task[self._lane] / self._unit[:, np.newaxis]
+        usable = np.flatnonzero(can_use.any(axis=1))
+        held = np.minimum(lanes.tasks[usable], whole / unit[usable])
+        needed = self._sums_by(nodes, nodes.leaf[lanes.tenant[usable]])
+        dominant = (needed @ (held[:, np.newaxis] * task[usable])).argmax(axis=1)
+        within.data = part[within.col, dominant[within.row]]
         self._rows = sparse.vstack(
             (self._of_machines(part, len(capacity)), self._of_lanes(limited), -within)
         )

@@ -3,7 +3,8 @@
 Goal     Tell an operator whether the order of the queue does what it is for.
 Promise  A share is the dominant share: of the resource of which it is largest, as a fraction of the
          present capacity of the machines that take claims. The fair share is exact for tasks that
-         could be divided and moved. A gap within `CLOSE` of the cell counts as none.
+         could be divided and moved. It is of the resource of which all of a tenant's tasks, running
+         and waiting, need the largest share. A gap within `CLOSE` of the cell counts as none.
 Source   Choosy (EuroSys 2013), section 4; DRF (NSDI 2011), section 4;
          docs/decisions/0058-the-order-of-the-queue.md.
 """

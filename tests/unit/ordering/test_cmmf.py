@@ -1,6 +1,7 @@
 """Fair shares by linear programs: the numbers of the papers, and what other rules give."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -172,6 +173,47 @@ def test_a_tenant_is_judged_by_all_its_lanes() -> None:
 
     assert [10, 10] == pytest.approx(found.share * 20)
     assert [[0, 0], [0, 10], [10, 0]] == pytest.approx(found.tasks, abs=1e-6)
+
+
+MIXED = LaneDemands(
+    tenant=np.array([0, 0, 1]),
+    demand=integers([[4, 1], [1, 4], [1, 1]]),
+    tasks=np.array([30.0, 20.0, np.inf]),
+    may_use=np.ones((3, 1), dtype=np.bool_),
+)
+"""Tenant a has jobs of two shapes, which need 140 of the first resource, and 110 of the other."""
+
+
+def test_nobody_alone_has_more_than_the_cell() -> None:
+    """Its jobs need different resources most; both are used up."""
+    alone = replace(MIXED, tasks=np.array([30.0, 20.0, 0.0]))
+    found = fair_shares(alone, integers([[100, 100]]), TenantTree().nodes(["a", "b"]))
+
+    assert [1, 0] == pytest.approx(found.share)
+
+
+def test_jobs_of_different_shapes_count_by_what_they_need_most_together() -> None:
+    """Of the first resource each has half; a's other jobs fill what b leaves of the second."""
+    found = fair_shares(MIXED, integers([[100, 100]]), TenantTree().nodes(["a", "b"]))
+    used = found.tasks[:, 0][:, np.newaxis] * MIXED.demand
+
+    assert [0.5, 0.5] == pytest.approx(found.share)
+    assert 50 == pytest.approx(used[:2].sum(axis=0)[0])
+    assert (used.sum(axis=0) <= 100 + 1e-6).all()
+
+
+def test_the_share_of_a_parent_is_of_what_its_children_need_together() -> None:
+    """One child needs the first resource, the other the second: together half of each."""
+    tree = TenantTree([Tenant("org"), Tenant("a", 1, "org"), Tenant("b", 1, "org")])
+    lanes = LaneDemands(
+        tenant=np.array([0, 1, 2]),
+        demand=integers([[1, 1], [1, 0], [0, 1]]),
+        tasks=np.array([np.inf] * 3),
+        may_use=np.ones((3, 1), dtype=np.bool_),
+    )
+    found = fair_shares(lanes, integers([[100, 100]]), tree.nodes(["alone", "a", "b"]))
+
+    assert [0.5, 0.5, 0.5] == pytest.approx(found.share)
 
 
 def test_equal_machines_that_the_same_lanes_may_use_are_one() -> None:
