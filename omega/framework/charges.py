@@ -2,9 +2,10 @@
 
 Goal     Know what tenants use between two sums, without reading every allocation.
 Promise  A lease is charged when it is taken. When its attempt ends, only what was placed stays
-         charged. That charge is dropped when a sum of tenants' use is read that was made after the
-         end: another replica may have made an earlier sum between the lease and the commit. The
-         same holds of evictions, with negative amounts. No I/O, no clock.
+         charged. The store keeps one sum of tenants' use, which any replica may have had made. One
+         that was made before the commit lacks what was placed. So the charge is dropped when a sum
+         is read that was made after the end. The same holds of evictions, with negative amounts. No
+         I/O, no clock.
 Source   docs/decisions/0058-the-order-of-the-queue.md, 0063-reclaim.md.
 """
 
@@ -85,8 +86,9 @@ class Charges:
     def drop(self, summed_s: float, *, unfinished_too: bool) -> None:
         """Drop the charges of ended attempts that a sum of use made at `summed_s` includes.
 
-        With `unfinished_too`, older leases whose attempts have not ended are dropped too. Pass it
-        only while no attempt runs: these jobs will not be attempted.
+        With `unfinished_too`, older leases for which `end` was never called are dropped too. Pass
+        it only before the next jobs are leased: by then all earlier ones were attempted or given
+        up.
         """
         self._charges = {
             by: it

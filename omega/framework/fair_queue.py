@@ -77,7 +77,7 @@ class FairQueue:
     def __init__(
         self, kind: str, order: QueueOrder, clock: Clock, gap_ms: int, *, preempts: bool = False
     ) -> None:
-        """`gap_ms` is the shortest time between two reads.
+        """`gap_ms` is for how long a read serves, and how old a sum of use may be.
 
         `preempts` says whether the scheduler preempts. If so, the free room does not limit how many
         jobs it leases. It does limit a scheduler that only reclaims.
@@ -230,7 +230,9 @@ class FairQueue:
         asked_s = self._clock.now()
         use = yield from self._read_use()
         summed_s = asked_s - use.age_ms / 1_000
-        self._charges.drop(summed_s, unfinished_too=True)  # lanes are read between attempts
+        self._charges.drop(
+            summed_s, unfinished_too=True
+        )  # nothing leased earlier is still to be attempted
         viewed_s = self._clock.now()
         view = yield from refreshed()
         room, before = view.open_room(), self._room

@@ -2,19 +2,19 @@
 
 Goal     Even out the shares of tenants where tasks run for long, and take no tenant below what is
          fair between it and its siblings in the tree of tenants.
-Promise  A *node* is one of the tree of tenants (`TenantNodes`), never a machine. The job's tenant
-         and a victim's tenant are compared where their paths from the root part: by the node on the
-         path of the job's tenant, and the one on the victim's, which is the *victim's node*. After
-         placements and evictions the weighted dominant share of the job's node is at most that of
-         the victim's. So the victim's tenant cannot reclaim in turn, and nobody is evicted for a
+Promise  A *node* is one of the tree of tenants (`TenantNodes`), never a machine. On the paths from
+         the root to the job's tenant and to a victim's, the first nodes that differ are siblings:
+         the *job's node* and the *victim's node*. Their shares are compared. After placements and
+         evictions the weighted dominant share of the job's node is at most that of the victim's
+         node. So the victim's tenant cannot reclaim in turn, and nobody is evicted for a
          difference that evictions cannot make smaller. The victim's node also keeps at least the
          *level*: the share that all siblings that use something, and the job's node, would have if
          what they use together were divided by weight. Tasks of the nodes that are furthest above
          what they must keep are tried first, others only if more tasks are placed so. Only tasks
-         that yield to the job's precedence are named, never those of its own tenant. A gang is
-         named as a whole or not at all, and only if all of its tasks were read. Of a gang that is
-         named, those above its minimum may be evicted alone; else all are. No I/O; arrays in,
-         arrays out. (resources,) are amounts of each of `omega.store.holdings.RESOURCES`.
+         that yield to the job's precedence are offered to placement, never those of its own tenant.
+         A gang is offered as a whole or not at all, and only if all of its tasks were read. Claims
+         may evict tasks above its minimum alone; if they take more, all of it goes. No I/O; arrays
+         in, arrays out. (resources,) are amounts of each of `omega.store.holdings.RESOURCES`.
 Source   Fair sharing with preemption as in Kueue, which compares shares after the evictions, and in
          YARN; dominant shares: DRF (NSDI 2011); docs/decisions/0063-reclaim.md.
 """
@@ -164,8 +164,8 @@ class _Victims:
     """Tasks that yield to a job, by their nodes, and within a node in the order of their eviction.
 
     Within a node single tasks come first, then gangs, small ones first; among these the lowest
-    precedence, then the latest start. In the methods, `demand` (resources,) is what the job's
-    tenant gets.
+    precedence, then the latest start, of a gang that of its last task. In the methods, `demand`
+    (resources,) is what the job's tenant gets.
     """
 
     def __init__(self, shares: Shares, job: LeasedJob, occupants: Occupants) -> None:
@@ -175,12 +175,15 @@ class _Victims:
         read = np.bincount(of, minlength=len(occupants.about))
         yields = (occupants.yields_to <= job.spec.precedence) & (occupants.about != job.id)
         yields &= (other != ROOT) & (~is_gang | (read == occupants.running))
+        latest = np.zeros(len(occupants.about), dtype=np.int64)
+        np.maximum.at(latest, of, occupants.started_ms)
+        began_ms = np.where(is_gang[of], latest[of], occupants.started_ms)
         at = np.flatnonzero(yields[of])
         of = of[at]
         keys = (
             -occupants.task[at],
             -occupants.job[at],
-            -occupants.started_ms[at],
+            -began_ms[at],
             occupants.precedence[of],
             np.where(is_gang[of], occupants.running[of], 0),
             other[of],
@@ -212,9 +215,9 @@ class _Victims:
         """(tasks,) the share that the node has when the task and those before it are gone."""
 
     def sufficient(self, demand: Amounts, shortfall: Amounts) -> Index:
-        """Return which tasks to evict if `shortfall` (resources,) is lost, as in `by_sums`.
+        """Return which tasks to evict to free `shortfall` (resources,), as if on one machine.
 
-        The result is empty if that is more than they may lose.
+        The result is empty if the nodes may not lose that much.
         """
         spare = self._left - self._least(demand)
         order = np.argsort(-spare, kind="stable")
@@ -222,7 +225,7 @@ class _Victims:
         enough = (self._amounts[order].cumsum(axis=0) >= shortfall).all(axis=1)
         if not enough.any():
             return order[:0]
-        # All tasks of a gang have the same `spare`: with every task of equal `spare` it is whole.
+        # A gang's tasks adjoin, and all of it is lost with the first: they have the same `spare`.
         return np.flatnonzero(spare >= spare[order[enough.argmax()]])
 
     def have_enough(self, demand: Amounts) -> Mask:

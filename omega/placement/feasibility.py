@@ -110,6 +110,7 @@ def meets(view: View, constraint: Constraint) -> Mask:
     if column is None:
         all_meet = constraint.operator in (Operator.NOT_IN, Operator.MISSING)
         return np.full(len(view), all_meet, dtype=np.bool_)
+    # By code: 0 is a machine without the attribute, n one that has the nth value.
     wanted = np.zeros(len(view.catalogue.values[column]) + 1, dtype=np.bool_)
     match constraint.operator:
         case Operator.IN | Operator.NOT_IN:

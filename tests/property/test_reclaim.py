@@ -47,6 +47,8 @@ class Case:
     capacity: tuple[int, int]
     job: LeasedJob
     free: tuple[int, int]
+    starts: Sequence[int]
+    """When each task began: a gang's tasks may have begun at different times."""
 
     @property
     def shares(self) -> Shares:
@@ -71,7 +73,7 @@ class Case:
             amounts=integers(
                 [amounts(cpu_milli=cores, memory_mib=gib) for *_, (cores, gib) in flat]
             ).reshape(-1, KINDS),
-            started_ms=integers(range(len(flat))),
+            started_ms=integers(self.starts),
             about=integers(range(len(self.running))),
             precedence=integers([0] * len(self.running)),
             yields_to=integers([PRECEDENCE + (not it.yields) for it in self.running]),
@@ -157,8 +159,15 @@ def cases(draw: st.DrawFn) -> Case:
         a_spec(minimum=0, tenant=MINE, precedence=PRECEDENCE), groups=groups, minimum=minimum
     )
     capacity = draw(st.tuples(st.integers(0, 60), st.integers(1, 60)))
+    tasks = sum(len(it.tasks) for it in running)
     return Case(
-        TenantTree(tenants), running, use, capacity, a_job(spec=spec, job=10**6), draw(size)
+        TenantTree(tenants),
+        running,
+        use,
+        capacity,
+        a_job(spec=spec, job=10**6),
+        draw(size),
+        draw(st.lists(st.integers(0, 3), min_size=tasks, max_size=tasks)),
     )
 
 
@@ -257,6 +266,27 @@ def test_only_who_may_go_is_named_and_gangs_as_a_whole(case: Case) -> None:
             here = may_go[first : first + len(it.tasks)]
             first += len(it.tasks)
             assert not it.is_gang or here.all() or not here.any()
+
+
+def test_a_gang_whose_tasks_began_at_different_times_is_named_as_a_whole() -> None:
+    """Its tasks began before and after those of another gang of its tenant, of the same size."""
+    gang = Running("a", yields=True, is_gang=True, tasks=[(1, 1)] * 4, elsewhere=0)
+    case = Case(
+        tree=TenantTree([]),
+        running=[gang, gang],
+        use={MINE: (0, 0), "a": (8, 8)},
+        capacity=(60, 60),
+        job=a_job(
+            job=10**6,
+            spec=a_spec(1, cpu_milli=1, memory_mib=1, tenant=MINE, precedence=PRECEDENCE),
+        ),
+        free=(0, 0),
+        starts=[10, 10, 10, 30, 20, 20, 20, 20],
+    )
+    tasks, may_go = reclaimable_of(case).by_sums()
+
+    assert 1 == tasks
+    assert [True] * 4 + [False] * 4 == may_go.tolist()
 
 
 @given(case=cases(), data=st.data())

@@ -5,10 +5,10 @@ Promise  No method waits for the engine, except the constructor and `close`. Aft
          only the thread starts, signals, removes and lists tasks, and reads their outputs, in this
          order: starts and signals, a look that is due, removals, outputs. A look that is late by
          `LATE_LOOK_S` comes before all. A task is shown as running from its start on. A forgotten
-         task is not shown while its removal waits; it is shown again if the removal failed. An end
-         is shown together with the last output that the task wrote. A start replaces what still
-         waits to be done for an earlier start of its task. After an error of the driver the thread
-         has ended, and every `look` raises that error.
+         task is not shown while its removal waits; it is shown again if the driver still lists it
+         then. An end is shown together with the last output that the task wrote. A start replaces
+         what still waits to be done for an earlier start of its task. After an error of the driver
+         the thread has ended, and every `look` raises that error.
 Source   docs/decisions/0064-engine-calls.md; the pod workers of Kubernetes' kubelet.
 """
 
