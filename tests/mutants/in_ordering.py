@@ -6,6 +6,7 @@ LANES = "omega/store/postgres/functions/lanes.sql"
 QUEUE = "omega/store/postgres/functions/queue.sql"
 SPECS = "omega/store/postgres/functions/specs.sql"
 FAIR = "omega/ordering/fair.py"
+CMMF = "omega/ordering/cmmf.py"
 FAIR_QUEUE = "omega/framework/fair_queue.py"
 CHARGES = "omega/framework/charges.py"
 ATTENTION = "omega/framework/attention.py"
@@ -124,6 +125,15 @@ MUTANTS: tuple[Mutant, ...] = (
         "(0 * nodes.weight + 1)",
         "A tenant of weight 2 gets as much as one of weight 1.",
         (*OF_ORDER, *OF_QUEUES),
+    ),
+    mutant(
+        "shares-of-shapes-are-added-up",
+        CMMF,
+        "_Program.__init__",
+        "within.data = «part[within.col, dominant[within.row]]»",
+        "part[within.col, dominant[within.row]] ** 0",
+        "A tenant alone on the cell, with jobs of two shapes, is owed twice the cell.",
+        OF_ORDER,
     ),
     mutant(
         "gain-of-room-is-missed",

@@ -34,6 +34,15 @@ MUTANTS: tuple[Mutant, ...] = (
         OF_RULE,
     ),
     mutant(
+        "gangs-by-the-start-of-each-task",
+        RULE,
+        "_Victims.__init__",
+        "began_ms = «np.where(is_gang[of], latest[of], occupants.started_ms)»",
+        "occupants.started_ms",
+        "A gang is offered in part, breaks, and takes more of its tenant than was counted.",
+        OF_RULE,
+    ),
+    mutant(
         "gangs-lose-only-what-is-named",
         RULE,
         "_Victims.are_left_enough",
