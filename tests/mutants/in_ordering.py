@@ -292,9 +292,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "evictors-lease-by-free-room",
         FAIR_QUEUE,
         "FairQueue.lanes",
-        "if «not self._evicts»:",
+        "if «not self._preempts»:",
         "True",
-        "A scheduler that evicts plans eight jobs at a time on a full cell.",
+        "A scheduler that preempts plans eight jobs at a time on a full cell.",
         OF_QUEUES,
     ),
     mutant(

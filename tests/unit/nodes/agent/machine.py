@@ -15,7 +15,7 @@ from omega.model.jobs import LeasedJob
 from omega.model.programs import Program
 from omega.nodes.agent.agent import Agent
 from omega.nodes.agent.background_driver import BackgroundDriver
-from omega.nodes.agent.checks import Look
+from omega.nodes.agent.checks import Probe
 from omega.nodes.agent.machine_lease import MachineLease
 from omega.nodes.agent.own_machine import OwnMachine, TaskDrivers
 from omega.nodes.agent.records import Records
@@ -76,12 +76,12 @@ class Machine:
         if self.background is not None:
             self.background.close()
 
-    def _check(self, look: Look) -> "Future[str | None]":
+    def _check(self, probe: Probe) -> "Future[str | None]":
         """Check at once, unless checks hang."""
         future: Future[str | None] = Future()
         self.checks.append(future)
         if not self.checks_hang:
-            future.set_result(look())
+            future.set_result(probe())
         return future
 
     def _put_off(self, deadline_s: float) -> bool:

@@ -11,7 +11,7 @@ from omega.model.exits import Exit, ExitCause
 from omega.model.programs import Check, Program, Restart
 from omega.model.resources import machine_capacity
 from omega.nodes.agent.agent_task import AgentTask, Phase
-from omega.nodes.agent.checks import AT_ONCE_MAX, Checks, Look
+from omega.nodes.agent.checks import AT_ONCE_MAX, Checks, Probe
 from omega.nodes.agent.task_driver import TaskKey
 from omega.testing.builders import a_spec
 from omega.testing.steps import status_of
@@ -126,7 +126,7 @@ def test_a_check_that_hangs_fails_when_its_time_is_up(machine: Machine) -> None:
 
 
 def test_a_start_that_no_step_has_seen_counts_anew() -> None:
-    def fail(look: Look) -> "Future[str | None]":
+    def fail(probe: Probe) -> "Future[str | None]":
         failed: Future[str | None] = Future()
         failed.set_result("it is ill")
         return failed
@@ -152,7 +152,7 @@ def test_a_start_that_no_step_has_seen_counts_anew() -> None:
 def test_checks_that_hang_hold_up_no_more_threads_than_there_may_be() -> None:
     begun: list[Future[str | None]] = []
 
-    def hang(look: Look) -> "Future[str | None]":
+    def hang(probe: Probe) -> "Future[str | None]":
         begun.append(Future())
         return begun[-1]
 
