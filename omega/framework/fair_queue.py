@@ -3,12 +3,11 @@
 Goal     Give the next room to the tenant with the smallest share, however many jobs another queues.
 Promise  No I/O: a driver answers its effects. Lanes, what tenants use, and the view are read once a
          gap (`share_gap_ms`), or less often where reads take long (`read_pause.py`). While its kind
-         has no lanes, these alone are read at each call. If a lease
-         brought fewer jobs than it asked for, they are read again before the next one. Between
-         reads, what this process has leased is added to what tenants use (`charges.py`). Jobs that
-         other replicas lease are gone from the lanes at the next read; they count as use once they
-         are committed and summed up. The time that a process spends on decisions counts as one
-         more resource (`attention.py`).
+         has no lanes, these alone are read at each call. If a lease brought fewer jobs than it
+         asked for, they are read again before the next one. Between reads, what this process has
+         leased is added to what tenants use (`charges.py`). Jobs that other replicas lease are gone
+         from the lanes at the next read; they count as use once they are committed and summed up.
+         The time that a process spends on decisions counts as one more resource (`attention.py`).
 Source   DRF (NSDI 2011) and Choosy (EuroSys 2013); docs/decisions/0058-the-order-of-the-queue.md.
 """
 
@@ -230,9 +229,8 @@ class FairQueue:
         asked_s = self._clock.now()
         use = yield from self._read_use()
         summed_s = asked_s - use.age_ms / 1_000
-        self._charges.drop(
-            summed_s, unfinished_too=True
-        )  # nothing leased earlier is still to be attempted
+        # Nothing that was leased earlier is still to be attempted.
+        self._charges.drop(summed_s, unfinished_too=True)
         viewed_s = self._clock.now()
         view = yield from refreshed()
         room, before = view.open_room(), self._room

@@ -3,9 +3,9 @@
 Goal     Let a scheduler that otherwise evicts nobody evict tasks of tenants with larger shares.
 Promise  Nobody is evicted for a job that has existed for less than a set time. One process of a
          cell reclaims at a time, under a lease, by a sum of use that was made under it, with what
-         it has placed and evicted since. So no more is evicted than evens out their
-         shares, unless a process is held up between that and its commit for longer than its lease.
-         If no tenant has a larger share than the job's, nothing is leased or read.
+         it has placed and evicted since. So no more is evicted than evens out tenants' shares,
+         unless a process is held up between that and its commit for longer than its lease. If no
+         tenant has a larger share than the job's, nothing is leased or read.
 Source   docs/decisions/0063-reclaim.md.
 """
 

@@ -82,9 +82,8 @@ def room_on(view: View, job: LeasedJob, group: int, at: Index | slice) -> Counts
         rows = np.arange(len(view))[at][likely]
         units = gpus_left(free_devices(free, rows), task_group.gpu_slices).sum(axis=1)
         tasks[likely] = np.minimum(tasks[likely], units // task_group.gpus)
-    return np.maximum(
-        tasks, 0, out=tasks
-    )  # `free` is negative where a machine shrank below its use
+    # `free` is negative where a machine shrank below its use.
+    return np.maximum(tasks, 0, out=tasks)
 
 
 def matching(view: View, group: TaskGroup) -> Mask:

@@ -52,7 +52,7 @@ MUTANTS: tuple[Mutant, ...] = (
         OF_RULE,
     ),
     mutant(
-        "below-the-mean",
+        "below-the-level",
         RULE,
         "_Victims.are_left_enough",
         "(left >= «np.maximum(mine, self._level[gone])»)",

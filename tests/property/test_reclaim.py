@@ -196,19 +196,19 @@ def after(case: Case, tasks: Iterable[int], gone: np.ndarray) -> dict[str, tuple
 def is_fair(case: Case, tasks: Iterable[int], gone: np.ndarray) -> bool:
     """Return whether nobody who loses a task is left with less than the job's tenant then has.
 
-    Nor with less than the mean of those beside it, as it was.
+    Nor below the level of its siblings, as it was.
     """
     use = after(case, tasks, gone)
     flat = [it.tenant for it in case.running for _ in it.tasks]
     losers = {tenant for tenant, is_gone in zip(flat, gone.tolist(), strict=True) if is_gone}
     return all(
-        max(case.share(mine, use), mean_beside(case, mine)) <= case.share(other, use)
+        max(case.share(mine, use), level_of(case, mine)) <= case.share(other, use)
         for mine, other in map(case.parting, losers - {MINE})
     )
 
 
-def mean_beside(case: Case, mine: Path) -> Fraction:
-    """Return the share that each would have beside a node if all that they use were divided."""
+def level_of(case: Case, mine: Path) -> Fraction:
+    """Return the share that siblings would have if their use were divided by weight."""
     beside = {
         path[: len(mine)] for path in map(case.leaf, case.use) if path[: len(mine) - 1] == mine[:-1]
     }

@@ -25,7 +25,7 @@ from omega.model.arrays import holds
 from omega.model.exits import Exit, ExitCause, TaskExit
 from omega.model.programs import Check
 from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason, room_for
-from omega.nodes.agent.checks import Checks, Probe
+from omega.nodes.agent.checks import Checks
 from omega.nodes.agent.launch import launch_of
 from omega.nodes.agent.machine_lease import MachineLease
 from omega.nodes.agent.output_reporter import OutputReporter
@@ -34,7 +34,7 @@ from omega.nodes.agent.placements import Placements
 from omega.nodes.agent.records import Records
 from omega.nodes.agent.step_reporter import StepReporter
 from omega.nodes.agent.store_calls import to_record
-from omega.nodes.agent.task_driver import DiskFull, Launch, NotStarted, TaskDriver, TaskKey
+from omega.nodes.agent.task_driver import DiskFull, Launch, NotStarted, Probe, TaskDriver, TaskKey
 from omega.nodes.calling import called, parts_for_calls
 from omega.reports.exits import sentence_of
 

@@ -24,7 +24,7 @@ from omega.clock import Clock
 from omega.limits import LIMITS
 from omega.model.exits import Exit, ExitCause
 from omega.model.programs import Check
-from omega.nodes.agent.task_driver import Launch, NotStarted, Stream, TaskDriver, TaskKey
+from omega.nodes.agent.task_driver import Launch, NotStarted, Probe, Stream, TaskDriver, TaskKey
 
 LOOK_S: Final = 0.2
 """The shortest time between two looks at the tasks. One that takes longer is followed by a pause as
@@ -98,9 +98,9 @@ class BackgroundDriver:
                 raise NotStarted("this task runs already")
             self._shown[launch.key] = None
             self._killed_s.pop(launch.key, None)
-            for orders in (self._starts_and_signals, self._removals):
-                for order in [it for it in orders if it.key == launch.key]:
-                    orders.remove(order)
+            for requests in (self._starts_and_signals, self._removals):
+                for request in [it for it in requests if it.key == launch.key]:
+                    requests.remove(request)
             self._starts_and_signals.append(_Request(launch.key, lambda: self._start(launch)))
             self._changed.notify()
 
@@ -122,15 +122,15 @@ class BackgroundDriver:
         """
         with self._changed:
             now_s = self._clock.now()
-            waiting = {(it.key, it.signal) for it in self._starts_and_signals}
-            if self._shown.get(key, _UNKNOWN) is not None or (key, signal) in waiting:
+            is_queued = any((it.key, it.signal) == (key, signal) for it in self._starts_and_signals)
+            if self._shown.get(key, _UNKNOWN) is not None or is_queued:
                 return
             if signal == "KILL":
                 if now_s < self._killed_s.get(key, -KILL_AGAIN_S) + KILL_AGAIN_S:
                     return
                 self._killed_s[key] = now_s
-            order = _Request(key, lambda: self._driver.signal(key, signal), signal)
-            self._starts_and_signals.append(order)
+            request = _Request(key, lambda: self._driver.signal(key, signal), signal)
+            self._starts_and_signals.append(request)
             self._changed.notify()
 
     def forget(self, key: TaskKey) -> None:
@@ -147,7 +147,7 @@ class BackgroundDriver:
             self._removals.append(_Request(key, lambda: self._forget(key)))
             self._changed.notify()
 
-    def probe_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
+    def probe_of(self, launch: Launch, check: Check) -> Probe:
         """Return a probe of a task that runs; see `TaskDriver`."""
         with self._changed:
             if any(it.key == launch.key and not it.signal for it in self._starts_and_signals):
@@ -231,7 +231,7 @@ class BackgroundDriver:
         began_s = self._clock.now()
         seen = {**self._driver.look(), **self._refused}
         with self._changed:
-            known = {order.key for order in self._removals}
+            known = {request.key for request in self._removals}
             known |= {key for key, end in self._shown.items() if end is not None}
         for key, end in seen.items():
             if end is not None and key not in known:
@@ -241,11 +241,11 @@ class BackgroundDriver:
         self._output_due_s = {key: self._output_due_s.get(key, now_s) for key in running}
         self._look_due_s = now_s + (max(LOOK_S, now_s - began_s) if running else IDLE_LOOK_S)
         with self._changed:
-            for order in self._removals:
-                seen.pop(order.key, None)
-            for order in self._starts_and_signals:
-                if not order.signal:
-                    seen[order.key] = None
+            for request in self._removals:
+                seen.pop(request.key, None)
+            for request in self._starts_and_signals:
+                if not request.signal:
+                    seen[request.key] = None
             self._shown = seen
             self._killed_s = {key: at for key, at in self._killed_s.items() if key in seen}
 

@@ -14,13 +14,11 @@ from typing import Final
 
 from omega.model.programs import Check
 from omega.nodes.agent.agent_task import AgentTask, Phase
-from omega.nodes.agent.task_driver import TaskKey
+from omega.nodes.agent.task_driver import Probe, TaskKey
 
 AT_ONCE_MAX: Final = 32
 """Threads, those included whose check was given up."""
 
-Probe = Callable[[], str | None]
-"""Makes one check: returns why it failed, or None."""
 Begin = Callable[[Probe], "Future[str | None]"]
 
 
@@ -97,13 +95,13 @@ class Checks:
         return why
 
 
-def in_a_thread(look: Probe) -> "Future[str | None]":
+def in_a_thread(probe: Probe) -> "Future[str | None]":
     """Run a check in a thread that keeps no process alive."""
     future: Future[str | None] = Future()
 
     def run() -> None:
         try:
-            future.set_result(look())
+            future.set_result(probe())
         except BaseException as error:
             future.set_exception(error)
 

@@ -30,6 +30,7 @@ from omega.nodes.agent.output_file import OutputFile
 from omega.nodes.agent.task_driver import (
     Launch,
     NotStarted,
+    Probe,
     Stream,
     TaskKey,
     why_of_check,
@@ -167,7 +168,7 @@ class ContainerDriver:
         self._restarts.pop(key, None)
         del self._shown[key]
 
-    def probe_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
+    def probe_of(self, launch: Launch, check: Check) -> Probe:
         """Return a probe of a task that runs; see `TaskDriver`."""
         container, timeout_s = self._ids.get(launch.key), check.timeout_ms / 1_000
         if container is None or launch.key in self._starting:

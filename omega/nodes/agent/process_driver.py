@@ -39,7 +39,7 @@ from omega.nodes.agent.shell_script import SCRIPT, SHELL
 from omega.nodes.agent.shells import free_shell, reap, shell_of, verified
 from omega.nodes.agent.small_files import create_small
 from omega.nodes.agent.task_cgroup import TaskCgroup, cgroup_name, group_name
-from omega.nodes.agent.task_driver import DiskFull, Launch, NotStarted, Stream, TaskKey
+from omega.nodes.agent.task_driver import DiskFull, Launch, NotStarted, Probe, Stream, TaskKey
 from omega.nodes.agent.task_folder import Launched, Shell, TaskFolder
 from omega.nodes.agent.trash import Trash
 from omega.nodes.agent.trees import Trees
@@ -176,7 +176,7 @@ class ProcessDriver:
         """Return how many bytes a task has written so far, and the last of them."""
         return TaskFolder(self._folder, key).output(stream).read(bytes_max)
 
-    def probe_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
+    def probe_of(self, launch: Launch, check: Check) -> Probe:
         """Return a probe of a task that runs; see `TaskDriver`."""
         timeout_s = check.timeout_ms / 1_000
         if check.port is not None:

@@ -16,6 +16,9 @@ from omega.errors import OmegaError
 from omega.model.exits import Exit
 from omega.model.programs import Check, Program
 
+Probe = Callable[[], str | None]
+"""Makes one check of a task: returns why it failed, or None."""
+
 
 @dataclass(frozen=True, order=True)
 class TaskKey:
@@ -101,7 +104,7 @@ class TaskDriver(Protocol):
         """Drop what is kept of a task that has ended, but its output; harmless if unknown."""
         ...
 
-    def probe_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
+    def probe_of(self, launch: Launch, check: Check) -> Probe:
         """Return a probe of a task that runs: it returns why the check failed, or None.
 
         It is called in another thread, and may take a little longer than the check's timeout.

@@ -9,7 +9,7 @@
 -- is when its lock has been taken.
 CREATE FUNCTION omega.commit_claims(
     _id uuid, _scheduler text, _replica text, _by_sequence boolean,
-    _jobs bigint[], _tokens uuid[], _grants_min integer[], _ends integer[],      -- for each job: its grants_min; its last claim, counted from 1
+    _jobs bigint[], _tokens uuid[], _grants_min integer[], _ends integer[],    -- for each job: its grants_min; its last claim, counted from 1
     _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[],  -- for each claim; shapes are counted from 1
     _amounts integer[],                               -- all kinds of shape 1, then of shape 2 ...
     -- For each alternate (another machine for a claim), and for each eviction; both ascend by claim, counted from 1. Most

@@ -1,11 +1,11 @@
 """A task driver without processes: tests say when a program ends."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from omega.model.exits import Exit, ExitCause
 from omega.model.programs import Check
-from omega.nodes.agent.task_driver import Launch, NotStarted, Stream, TaskKey
+from omega.nodes.agent.task_driver import Launch, NotStarted, Probe, Stream, TaskKey
 
 
 @dataclass
@@ -41,7 +41,7 @@ class FakeDriver:
         assert self.exits.get(key, "unknown") is not None, "it still runs"
         self.exits.pop(key, None)
 
-    def probe_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
+    def probe_of(self, launch: Launch, check: Check) -> Probe:
         self.checked.append((launch.key, check))
         return lambda: self.fails_checks
 

@@ -15,11 +15,10 @@ from omega.model.jobs import LeasedJob
 from omega.model.programs import Program
 from omega.nodes.agent.agent import Agent
 from omega.nodes.agent.background_driver import BackgroundDriver
-from omega.nodes.agent.checks import Probe
 from omega.nodes.agent.machine_lease import MachineLease
 from omega.nodes.agent.own_machine import OwnMachine, TaskDrivers
 from omega.nodes.agent.records import Records
-from omega.nodes.agent.task_driver import TaskKey
+from omega.nodes.agent.task_driver import Probe, TaskKey
 from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_spec
 from omega.testing.steps import a_leased_job, add_a_cell, grant

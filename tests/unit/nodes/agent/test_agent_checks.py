@@ -11,8 +11,8 @@ from omega.model.exits import Exit, ExitCause
 from omega.model.programs import Check, Program, Restart
 from omega.model.resources import machine_capacity
 from omega.nodes.agent.agent_task import AgentTask, Phase
-from omega.nodes.agent.checks import AT_ONCE_MAX, Checks, Probe
-from omega.nodes.agent.task_driver import TaskKey
+from omega.nodes.agent.checks import AT_ONCE_MAX, Checks
+from omega.nodes.agent.task_driver import Probe, TaskKey
 from omega.testing.builders import a_spec
 from omega.testing.steps import status_of
 from tests.unit.nodes.agent.machine import Machine
