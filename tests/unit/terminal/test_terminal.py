@@ -28,6 +28,12 @@ ESCAPE = "\x1b[2J"
 SEEN = r"\x1b[2J"
 
 
+@pytest.fixture(autouse=True)
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a terminal that can draw: rich draws no live screen where TERM is `dumb`."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+
 def printed(*what: RenderableType, width: int = 80, coloured: bool = False) -> str:
     """Print on a terminal, or on one without colours."""
     file = io.StringIO()
