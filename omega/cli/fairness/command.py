@@ -13,7 +13,7 @@ from omega.errors import BadInput
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, JsonTo
 
-NO_EXTRA: Final = "fair shares need an extra: pip install 'omega-scheduler[sim]'"
+NO_EXTRA: Final = "fair shares need an extra: pip install 'omega-scheduler[fairness]'"
 
 
 def command(

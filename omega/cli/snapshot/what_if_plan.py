@@ -37,9 +37,9 @@ from omega.terminal.options import read_pairs
 
 AS_IT_WAS: Final = "simulated"
 WHAT_IF: Final = "what if"
+"""Names of the variants."""
 REPLICAS_MAX: Final = 1_000
 """Of all kinds; each is simulated with a view of its own."""
-"""Names of the variants."""
 _SECONDS: Final = "S|KIND=S,..."
 
 

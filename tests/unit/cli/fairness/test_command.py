@@ -23,7 +23,7 @@ def test_without_the_extra_it_is_named() -> None:
         [sys.executable, "-c", WITHOUT_SCIPY], capture_output=True, text=True, check=False
     )
 
-    assert ("", "fair shares need an extra: pip install 'omega-scheduler[sim]'\n") == (
+    assert ("", "fair shares need an extra: pip install 'omega-scheduler[fairness]'\n") == (
         ran.stderr,
         ran.stdout,
     )
