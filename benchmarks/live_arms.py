@@ -20,7 +20,7 @@ from benchmarks.harness import Stage
 from benchmarks.rival import Role
 from benchmarks.steady_state import Point
 from omega.cell.view import View
-from omega.framework.registry import ENTRY_POINT_GROUP
+from omega.framework.kinds import ENTRY_POINT_GROUP
 from omega.framework.scheduler import Scheduler
 from omega.model.arrays import Counts
 from omega.model.claims import Claims

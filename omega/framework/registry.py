@@ -1,50 +1,22 @@
-"""The registry of scheduler kinds, from entry points of installed packages.
+"""Schedulers by their kinds, loaded from entry points of installed packages.
 
 Goal     Let a package add a kind of scheduler without a change in omega.
 Promise  A scheduler is imported only when it is asked for. One that cannot be used is refused with
          a message that names it and quotes the package's error.
-Source   Entry points of the group `omega.schedulers`; Nomad's factory map.
+Source   omega.framework.kinds; Nomad's factory map.
 """
 
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any, Final
 
 from omega.errors import BadInput, SettingsError, UnknownScheduler, did_you_mean, shortened
+from omega.framework import kinds
 from omega.framework.scheduler import RECLAIM, RECLAIM_S_MAX, Scheduler
 from omega.model.lanes import QueueOrder
 
-ENTRY_POINT_GROUP = "omega.schedulers"
 ORDER: Final = "order"
 """A setting that every kind of scheduler has: a QueueOrder."""
-
-
-@dataclass(frozen=True)
-class Registered:
-    """A kind of scheduler that can be run."""
-
-    kind: str
-    origin: str
-    """The class that implements it: `module:Class`."""
-    package: str
-    """Distribution that registered it."""
-
-
-def registered() -> list[Registered]:
-    """Return all registered kinds, in the order of their names; none is imported."""
-    found = {
-        (entry.name, entry.value): entry.dist.name if entry.dist else "unknown"
-        for entry in _entries()
-    }
-    return [Registered(*names, package) for names, package in sorted(found.items())]
-
-
-def startable_kinds() -> frozenset[str]:
-    """Return the kinds of scheduler that are registered in this installation."""
-    return frozenset(entry.name for entry in _entries())
 
 
 def find_scheduler(kind: str) -> type[Scheduler]:
@@ -53,7 +25,7 @@ def find_scheduler(kind: str) -> type[Scheduler]:
     Raises UnknownScheduler if there is none, and SettingsError if it cannot be loaded, is no
     scheduler, takes another kind of jobs, or is registered twice.
     """
-    entries = _entries()
+    entries = kinds.kind_entries()
     found = [entry for entry in entries if entry.name == kind]
     if not found:
         raise UnknownScheduler(kind, {entry.name for entry in entries})
@@ -105,16 +77,6 @@ def _seconds(said: str) -> float:
             field=RECLAIM,
         )
     return seconds
-
-
-def _entries() -> tuple[EntryPoint, ...]:
-    return _entries_on(tuple(sys.path))
-
-
-@lru_cache(maxsize=4)
-def _entries_on(_path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Read the metadata of all packages on this path, which takes as long as placing a job."""
-    return tuple(entry_points(group=ENTRY_POINT_GROUP))
 
 
 def load_entry(entry: EntryPoint, where: str) -> Any:  # noqa: ANN401 - whatever is registered

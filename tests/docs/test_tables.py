@@ -9,7 +9,7 @@ import typer.main
 from omega.cli.main import build
 from omega.config import Settings
 from omega.errors import BadInput
-from omega.framework.registry import registered
+from omega.framework.kinds import registered
 from omega.lifecycle.states import ParkReason, State
 from omega.sim.experiment import Architecture
 from omega.terminal.program import BAD_USAGE, DONE, FAILED, INTERRUPTED

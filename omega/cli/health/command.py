@@ -18,7 +18,7 @@ from omega.cli.cell_access import cell_settings
 from omega.cli.options import process_name
 from omega.config import DAY_MS, Settings
 from omega.errors import BadInput, OmegaError, did_you_mean, shortened
-from omega.framework.registry import registered
+from omega.framework.kinds import registered
 from omega.reports.health import HealthLimits, problem_with, ready_line, view_age_ms
 from omega.reports.processes import AGENT, NOT_SCHEDULERS, SILENT_AFTER_MS, name_of
 from omega.store.opening import store_at

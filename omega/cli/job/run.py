@@ -21,7 +21,7 @@ from omega.cli.job.planned import PlanFile, commit_plan
 from omega.cli.job.run_plan import RunPlan
 from omega.clock import Clock, RealClock
 from omega.errors import BadInput
-from omega.framework.registry import startable_kinds
+from omega.framework.kinds import startable_kinds
 from omega.lifecycle.states import FINAL, State
 from omega.model.exits import Exit, ExitCause
 from omega.processes.stopping import stop_on_signals

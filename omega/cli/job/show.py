@@ -14,7 +14,7 @@ from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader
 from omega.cli.job.screens import job_screen
 from omega.cli.job.story_screen import story_screen
 from omega.errors import NotAllowed, OmegaError
-from omega.framework.registry import startable_kinds
+from omega.framework.kinds import startable_kinds
 from omega.reports.jobs import JobReport, find_job
 from omega.reports.printable import short
 from omega.reports.stories.events import Story

@@ -20,7 +20,7 @@ from omega.cli.job.screens import jobs_table, print_ids
 from omega.cli.spec_input import parsed
 from omega.clock import Clock, RealClock
 from omega.errors import BadInput, did_you_mean
-from omega.framework.registry import startable_kinds
+from omega.framework.kinds import startable_kinds
 from omega.lifecycle.states import State
 from omega.model.jobs import JobSpec
 from omega.processes.stopping import stop_on_signals

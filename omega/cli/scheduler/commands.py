@@ -33,7 +33,8 @@ from omega.cli.options import (
 from omega.cli.scheduler.record import RecordTo, recorded
 from omega.clock import RealClock
 from omega.errors import BadInput, OmegaError, shortened
-from omega.framework.registry import configured, registered
+from omega.framework.kinds import registered
+from omega.framework.registry import configured
 from omega.framework.runner import SchedulerProcess
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.model.claims import ConflictRule, Granularity

@@ -15,7 +15,7 @@ import typer
 from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader
 from omega.clock import RealClock
 from omega.errors import BadInput
-from omega.framework.registry import startable_kinds
+from omega.framework.kinds import startable_kinds
 from omega.processes.stopping import stop_on_signals
 from omega.reports.top import Tab, TopReader
 from omega.terminal.consoles import Output

@@ -31,7 +31,7 @@ from omega.cli.usage.screens import usage_screen
 from omega.clock import ManualClock
 from omega.errors import BadInput, InvariantBroken, OmegaError, SettingsError, did_you_mean
 from omega.events import StoreCallFailed
-from omega.framework.registry import Registered
+from omega.framework.kinds import Registered
 from omega.lifecycle.states import ParkReason, State
 from omega.model.allocations import Allocations
 from omega.model.arrays import integers

@@ -25,7 +25,7 @@ from omega.errors import (
     StoreUnavailable,
     UnknownScheduler,
 )
-from omega.framework.registry import Registered
+from omega.framework.kinds import Registered
 from omega.terminal.consoles import Output
 from omega.terminal.program import exit_code
 from tests.fixtures.command_line import Omega

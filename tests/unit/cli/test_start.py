@@ -7,7 +7,13 @@ import pytest
 
 SLOW = ("sqlalchemy", "alembic", "scipy", "highspy", "matplotlib")
 LOADED = "import sys, importlib; [importlib.import_module(name) for name in sys.argv[1:]]"
-SAY = "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+SAY = "print(*sorted(sys.modules))"
+
+
+def modules_of(module: str) -> set[str]:
+    """Return the modules that a process has loaded when it has loaded this one."""
+    command = [sys.executable, "-c", f"{LOADED}; {SAY}", module]
+    return set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -18,8 +24,15 @@ SAY = "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     ],
 )
 def test_a_verb_loads_nothing_slow_that_it_does_not_use(module: str) -> None:
-    command = [sys.executable, "-c", f"{LOADED}; {SAY}", module]
-    loaded = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    loaded = modules_of(module)
 
-    assert {"omega", "psycopg"} <= set(loaded)
+    assert {"omega", "psycopg"} <= loaded
     assert [] == [name for name in SLOW if name in loaded]
+
+
+@pytest.mark.parametrize("verb", ["job.run", "job.show", "job.submit", "top.command"])
+def test_a_verb_that_only_names_kinds_loads_no_scheduler(verb: str) -> None:
+    loaded = modules_of(f"omega.cli.{verb}")
+
+    assert "omega.framework.kinds" in loaded
+    assert not {"omega.framework.scheduler", "schedulers"} & loaded

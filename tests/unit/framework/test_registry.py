@@ -5,8 +5,9 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from omega.errors import BadInput, SettingsError, UnknownScheduler
-from omega.framework import registry
-from omega.framework.registry import configured, find_scheduler, registered
+from omega.framework import kinds
+from omega.framework.kinds import registered
+from omega.framework.registry import configured, find_scheduler
 from omega.model.lanes import QueueOrder
 from schedulers.batch import BatchScheduler
 from tests.contract.stranger import RoomiestScheduler
@@ -16,19 +17,19 @@ from tests.contract.stranger import RoomiestScheduler
 def entries(monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
     """Return the entry points that the registry finds; a test may add to them."""
     found = [
-        EntryPoint(name, value, registry.ENTRY_POINT_GROUP)
+        EntryPoint(name, value, kinds.ENTRY_POINT_GROUP)
         for name, value in (
             ("batch", "schedulers.batch:BatchScheduler"),
             ("service", "schedulers.service:ServiceScheduler"),
             ("roomiest", "tests.contract.stranger:RoomiestScheduler"),
         )
     ]
-    monkeypatch.setattr(registry, "_entries", lambda: list(found))
+    monkeypatch.setattr(kinds, "kind_entries", lambda: list(found))
     return found
 
 
 def add(entries: list[EntryPoint], name: str, value: str) -> None:
-    entries.append(EntryPoint(name, value, registry.ENTRY_POINT_GROUP))
+    entries.append(EntryPoint(name, value, kinds.ENTRY_POINT_GROUP))
 
 
 @pytest.mark.usefixtures("entries")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from omega.framework import registry
+from omega.framework import kinds
 from tests.fixtures.command_line import Omega, document
 from tests.fixtures.job_lists import CELL
 from tests.unit.framework.loops import InOrder
@@ -23,9 +23,9 @@ class Stranger(InOrder):
 @pytest.fixture
 def stranger(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have it registered, as a package's entry point would."""
-    known = registry._entries()  # noqa: SLF001 - the door that packages come in by
-    theirs = EntryPoint("stranger", f"{__name__}:Stranger", registry.ENTRY_POINT_GROUP)
-    monkeypatch.setattr(registry, "_entries", lambda: [*known, theirs])
+    known = kinds.kind_entries()
+    theirs = EntryPoint("stranger", f"{__name__}:Stranger", kinds.ENTRY_POINT_GROUP)
+    monkeypatch.setattr(kinds, "kind_entries", lambda: [*known, theirs])
 
 
 def summary(omega: Omega, jobs: Path, *options: object) -> dict[str, Any]:

@@ -153,7 +153,7 @@ def test_a_kind_that_nobody_places_is_named() -> None:
     plan = SimPlan(trace=OPENB, architecture=Architecture.MONOLITHIC)
     workload = plan.read()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("omega.framework.registry._entries", lambda: ())
+        patched.setattr("omega.framework.kinds.kind_entries", lambda: ())
         with pytest.raises(UnknownScheduler, match="batch"):
             plan.experiment(workload)
     with pytest.raises(BadInput, match="this is no folder"):
