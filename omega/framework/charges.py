@@ -97,8 +97,11 @@ class Charges:
         }
         self._evicted = [it for it in self._evicted if it.at_s >= summed_s]
 
-    def leased(self) -> Iterator[tuple[str, Amounts]]:
-        """Yield tenants, and what was leased for them or evicted: (resources,)."""
+    def all(self) -> Iterator[tuple[str, Amounts]]:
+        """Yield tenants, and each charge: of leased jobs, and of what was placed or evicted.
+
+        Each is (resources,).
+        """
         for charge in (*self._charges.values(), *self._evicted):
             yield charge.tenant, charge.demand
 

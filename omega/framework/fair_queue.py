@@ -116,7 +116,7 @@ class FairQueue:
             # they are leased, although by then other tenants may have smaller shares.
             jobs_max = min(jobs_max, max(JOBS_LEASED_MIN, known.jobs_with_room))
         # How many jobs stand behind a head was not read. If a lane has fewer, `took` notes it.
-        use = _with(known, self._charges.leased())
+        use = _with(known, self._charges.all())
         pending = [self._jobs_max(known, head, use, jobs_max) for head in known.heads]
         order = self._order_of(known, use, integers(pending), jobs_max)
         counts = zip(known.heads, order.count.tolist(), strict=True)
@@ -132,9 +132,7 @@ class FairQueue:
         if known is None:
             return list(jobs)
         self._attention.begin()
-        in_order = fair_jobs(
-            jobs, known.nodes, _with(known, self._charges.leased()), known.capacity
-        )
+        in_order = fair_jobs(jobs, known.nodes, _with(known, self._charges.all()), known.capacity)
         self._charges.lease(jobs, self._clock.now())
         return in_order
 
