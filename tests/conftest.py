@@ -38,7 +38,7 @@ settings.register_profile(
     max_examples=15,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-settings.register_profile("prove", settings.get_profile("house"), max_examples=1_000)
+settings.register_profile("prove", settings.get_profile("house"), max_examples=250)
 # For `make mutants`: whoever looks for a failure does not ask for a small one, and finds it again.
 settings.register_profile(
     "mutants",

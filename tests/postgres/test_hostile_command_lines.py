@@ -128,7 +128,7 @@ def test_any_command_line_ends_well(
 ) -> None:
     with tally("command lines", of="hostile input") as row:
 
-        @settings(max_examples=dose(6, 150))
+        @settings(max_examples=dose(6, 40))
         @given(command_lines(COMMANDS[path]))
         def attack(words: list[str]) -> None:
             write_files(tmp_path)

@@ -10,9 +10,9 @@ LOADED = "import sys, importlib; [importlib.import_module(name) for name in sys.
 SAY = "print(*sorted(sys.modules))"
 
 
-def modules_of(module: str) -> set[str]:
-    """Return the modules that a process has loaded when it has loaded this one."""
-    command = [sys.executable, "-c", f"{LOADED}; {SAY}", module]
+def loaded_with(*modules: str) -> set[str]:
+    """Return the modules that a process has loaded when it has loaded these."""
+    command = [sys.executable, "-c", f"{LOADED}; {SAY}", *modules]
     return set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
 
 
@@ -24,15 +24,15 @@ def modules_of(module: str) -> set[str]:
     ],
 )
 def test_a_verb_loads_nothing_slow_that_it_does_not_use(module: str) -> None:
-    loaded = modules_of(module)
+    loaded = loaded_with(module)
 
     assert {"omega", "psycopg"} <= loaded
     assert [] == [name for name in SLOW if name in loaded]
 
 
-@pytest.mark.parametrize("verb", ["job.run", "job.show", "job.submit", "top.command"])
-def test_a_verb_that_only_names_kinds_loads_no_scheduler(verb: str) -> None:
-    loaded = modules_of(f"omega.cli.{verb}")
+def test_verbs_that_only_name_kinds_load_no_scheduler() -> None:
+    verbs = ("job.run", "job.show", "job.submit", "top.command")
+    loaded = loaded_with(*(f"omega.cli.{verb}" for verb in verbs))
 
     assert "omega.framework.kinds" in loaded
     assert not {"omega.framework.scheduler", "schedulers"} & loaded
