@@ -165,6 +165,11 @@ def _row(system: System, ones: Sequence[Measured], absent: str | None) -> dict[s
         **_spread("short_s", [one.short_s for one in ones]),
         **_spread("short_per_s", [one.short_per_s for one in ones]),
         **_spread("short_overhead_ms", [1_000 * one.short_overhead_s for one in ones]),
+        **_spread("processor_ms", [sum(one.processor_ms.values()) for one in ones]),
+        "processor_ms_of": {
+            part: round(float(np.mean([one.processor_ms.get(part, 0.0) for one in ones])), 3)
+            for part in ones[0].processor_ms
+        },
         "long_tasks": sum(one.work.long_tasks for one in longs),
         "long_failed": next((one.long_failed for one in ones if one.long_failed), None),
         "long_s": round(float(np.mean([one.long_s or 0.0 for one in longs])), 3) if longs else None,

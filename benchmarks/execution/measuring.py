@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Final
 
-from benchmarks.execution.systems import Running, memory_mib
+from benchmarks.execution.systems import Running, memory_mib, processor_s
 from benchmarks.harness import Stage
 from omega.errors import OmegaError
 
@@ -37,6 +37,8 @@ class Measured:
 
     work: Work
     short_s: float = 0.0
+    processor_s: dict[str, float] = field(default_factory=dict)
+    """Processor time of the system during the short tasks, by part."""
     long_s: float | None = None
     long_failed: str | None = None
     """Why the long tasks did not end."""
@@ -64,6 +66,11 @@ class Measured:
         return self.short_s * self.work.slots / self.work.short_tasks
 
     @property
+    def processor_ms(self) -> dict[str, float]:
+        """Processor time for a short task by part."""
+        return {part: 1_000 * it / self.work.short_tasks for part, it in self.processor_s.items()}
+
+    @property
     def long_overhead_s(self) -> float | None:
         """Time of a slot for a long task, beyond its own length."""
         if self.long_s is None:
@@ -84,9 +91,11 @@ def measured(stage: Stage, running: Running, folder: Path, work: Work) -> Measur
     clock.sleep(REST_S)
     found.memory_mib, found.memory_of = memory_mib(running.processes())
     stage.go_on()
-    began_s = clock.now()
+    before, began_s = processor_s(running.processes()), clock.now()
     running.run(SHORT, work.short_tasks)
     found.short_s = clock.now() - began_s
+    after = processor_s(running.processes())
+    found.processor_s = {part: it - before.get(part, 0.0) for part, it in after.items()}
     stage.go_on()
     if work.long_tasks:
         began_s = clock.now()

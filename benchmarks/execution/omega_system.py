@@ -10,7 +10,14 @@ from typing import Final
 import psutil
 
 from benchmarks.environment import ROOT, revision_of
-from benchmarks.execution.systems import POLL_S, START_S_MAX, environment, process, tree
+from benchmarks.execution.systems import (
+    OMEGA_MODULE,
+    POLL_S,
+    START_S_MAX,
+    environment,
+    process,
+    tree,
+)
 from benchmarks.harness import Stage
 from omega.errors import OmegaError
 from omega.lifecycle.states import FINAL, State
@@ -24,7 +31,7 @@ CPU_MILLI: Final = 1_000
 """Of a task: one core is one slot."""
 PARKED_S_MAX: Final = 20.0
 """A job that is parked for longer beside a free machine is not waited for."""
-OMEGA: Final = (sys.executable, "-m", "omega.cli")
+OMEGA: Final = (sys.executable, "-m", OMEGA_MODULE)
 
 
 TUNED: Final = (

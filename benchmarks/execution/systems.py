@@ -3,8 +3,10 @@
 import os
 import signal
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -17,7 +19,10 @@ from omega.errors import OmegaError
 END_S_MAX: Final = 60.0
 """Time from SIGTERM to SIGKILL: agents end their tasks first."""
 START_S_MAX: Final = 120.0
+OMEGA_MODULE: Final = "omega.cli"
 POLL_S: Final = 0.01
+PROGRAMS: Final = "programs"
+"""The part of a system's processor time that ended children took: tasks, and what starts them."""
 
 
 class Running(Protocol):
@@ -133,3 +138,21 @@ def memory_mib(processes: Sequence[psutil.Process]) -> tuple[float, str]:
             except psutil.AccessDenied:
                 is_pss = False
     return (pss if is_pss else rss) / 2**20, "pss" if is_pss else "rss"
+
+
+def processor_s(processes: Sequence[psutil.Process]) -> dict[str, float]:
+    """Return the processor time of processes by part, and that of their ended children."""
+    spent: defaultdict[str, float] = defaultdict(float)
+    for one in processes:
+        with suppress(psutil.NoSuchProcess):
+            times, part = one.cpu_times(), part_of(one.name(), one.cmdline())
+            spent[part] += times.user + times.system
+            spent[PROGRAMS] += times.children_user + times.children_system
+    return spent
+
+
+def part_of(name: str, command: Sequence[str]) -> str:
+    """Return the words of a process of `omega` after that name, or the name of the process."""
+    if OMEGA_MODULE not in command:
+        return name
+    return " ".join(takewhile(str.isalpha, command[command.index(OMEGA_MODULE) + 1 :]))

@@ -3,12 +3,16 @@
 import importlib.util
 import os
 import shutil
+import subprocess
+import sys
 from importlib.machinery import ModuleSpec
 
+import psutil
 import pytest
 
 from benchmarks.execution import SYSTEMS
 from benchmarks.execution.measuring import Measured, Work
+from benchmarks.execution.systems import part_of, processor_s
 from tests.benchmarks.conftest import PNG, Bench
 
 find_spec = importlib.util.find_spec
@@ -38,6 +42,9 @@ def test_every_system_has_its_row_and_one_that_is_absent_the_reason(
         assert done[f"tasks, {name}"] == row["short_tasks"] + row["long_tasks"] + 1 + typed
         assert row["short_per_s"] > 0 < row["first_p50_ms"]
         assert row["long_overhead_ms"] > 0
+        assert row["processor_ms"] == pytest.approx(sum(row["processor_ms_of"].values()), abs=0.01)
+    assert {"programs"} < set(rows["dask"]["processor_ms_of"])
+    assert {} == rows["xargs"]["processor_ms_of"]
     assert rows["dask"]["memory_mib"] > 0 == rows["xargs"]["memory_mib"]
     assert ran.picture.startswith(PNG)
 
@@ -63,3 +70,15 @@ def test_overheads_are_times_of_a_slot_beyond_what_the_task_itself_takes() -> No
     assert (20.0, 0.1) == (told.short_per_s, told.short_overhead_s)
     assert told.long_overhead_s == pytest.approx(0.1)
     assert Measured(work, short_s=5.0).long_overhead_s is None
+
+
+def test_processor_time_is_by_part_and_of_ended_children_too() -> None:
+    before = processor_s([psutil.Process()])
+
+    busy = "import time\nwhile time.process_time() < 0.2: pass"
+    subprocess.run([sys.executable, "-c", busy], check=True)
+
+    after = processor_s([psutil.Process()])
+    assert after["programs"] - before["programs"] >= 0.15  # a clock tick is 10 ms
+    assert "node run" == part_of("python", ["python", "-m", "omega.cli", "node", "run", "--x"])
+    assert "raylet" == part_of("raylet", ["/opt/raylet", "--node"])
