@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Final
 
-from benchmarks.execution.systems import Running, memory_mib, processor_s
+from benchmarks.execution.systems import Running, memory_mib, processor_s, processor_times
 from benchmarks.harness import Stage
 from omega.errors import OmegaError
 
@@ -91,11 +91,10 @@ def measured(stage: Stage, running: Running, folder: Path, work: Work) -> Measur
     clock.sleep(REST_S)
     found.memory_mib, found.memory_of = memory_mib(running.processes())
     stage.go_on()
-    before, began_s = processor_s(running.processes()), clock.now()
+    before, began_s = processor_times(running.processes()), clock.now()
     running.run(SHORT, work.short_tasks)
     found.short_s = clock.now() - began_s
-    after = processor_s(running.processes())
-    found.processor_s = {part: it - before.get(part, 0.0) for part, it in after.items()}
+    found.processor_s = processor_s(before, processor_times(running.processes()))
     stage.go_on()
     if work.long_tasks:
         began_s = clock.now()

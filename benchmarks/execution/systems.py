@@ -6,6 +6,7 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Final, Protocol
@@ -140,14 +141,36 @@ def memory_mib(processes: Sequence[psutil.Process]) -> tuple[float, str]:
     return (pss if is_pss else rss) / 2**20, "pss" if is_pss else "rss"
 
 
-def processor_s(processes: Sequence[psutil.Process]) -> dict[str, float]:
-    """Return the processor time of processes by part, and that of their ended children."""
-    spent: defaultdict[str, float] = defaultdict(float)
+@dataclass(frozen=True)
+class ProcessorTime:
+    """Seconds that a process has kept processors busy so far."""
+
+    part: str
+    """The process, as it is named in results: see `part_of`."""
+    own_s: float
+    children_s: float
+    """Of its children that have ended."""
+
+
+def processor_times(processes: Sequence[psutil.Process]) -> dict[psutil.Process, ProcessorTime]:
+    """Return the processor times of those processes that are still there."""
+    found = {}
     for one in processes:
         with suppress(psutil.NoSuchProcess):
-            times, part = one.cpu_times(), part_of(one.name(), one.cmdline())
-            spent[part] += times.user + times.system
-            spent[PROGRAMS] += times.children_user + times.children_system
+            part, times = part_of(one.name(), one.cmdline()), one.cpu_times()
+            children_s = times.children_user + times.children_system
+            found[one] = ProcessorTime(part, times.user + times.system, children_s)
+    return found
+
+
+def processor_s(
+    before: Mapping[psutil.Process, ProcessorTime], after: Mapping[psutil.Process, ProcessorTime]
+) -> dict[str, float]:
+    """Return by part what the processes that are in both have spent between the two."""
+    spent: defaultdict[str, float] = defaultdict(float)
+    for one in before.keys() & after.keys():
+        spent[after[one].part] += after[one].own_s - before[one].own_s
+        spent[PROGRAMS] += after[one].children_s - before[one].children_s
     return spent
 
 

@@ -12,7 +12,12 @@ import pytest
 
 from benchmarks.execution import SYSTEMS
 from benchmarks.execution.measuring import Measured, Work
-from benchmarks.execution.systems import part_of, processor_s
+from benchmarks.execution.systems import (
+    ProcessorTime,
+    part_of,
+    processor_s,
+    processor_times,
+)
 from tests.benchmarks.conftest import PNG, Bench
 
 find_spec = importlib.util.find_spec
@@ -73,12 +78,24 @@ def test_overheads_are_times_of_a_slot_beyond_what_the_task_itself_takes() -> No
 
 
 def test_processor_time_is_by_part_and_of_ended_children_too() -> None:
-    before = processor_s([psutil.Process()])
+    before = processor_times([psutil.Process()])
 
     busy = "import time\nwhile time.process_time() < 0.2: pass"
     subprocess.run([sys.executable, "-c", busy], check=True)
 
-    after = processor_s([psutil.Process()])
-    assert after["programs"] - before["programs"] >= 0.15  # a clock tick is 10 ms
+    spent = processor_s(before, processor_times([psutil.Process()]))
+    assert spent["programs"] >= 0.15  # a clock tick is 10 ms
     assert "node run" == part_of("python", ["python", "-m", "omega.cli", "node", "run", "--x"])
     assert "raylet" == part_of("raylet", ["/opt/raylet", "--node"])
+
+
+def test_processor_time_is_of_processes_that_are_there_before_and_after() -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
+        stays, ends, begins = map(psutil.Process, (os.getpid(), child.pid, os.getppid()))
+    before = {stays: ProcessorTime("a", 1.0, 5.0), ends: ProcessorTime("a", 9.0, 9.0)}
+
+    spent = processor_s(
+        before, {stays: ProcessorTime("b", 4.0, 7.0), begins: ProcessorTime("c", 9.0, 9.0)}
+    )
+
+    assert {"b": 3.0, "programs": 2.0} == spent
