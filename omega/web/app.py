@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -26,7 +26,7 @@ from omega.web.asking import NUMBER_MAX, Asking
 from omega.web.exposition import CONTENT_TYPE, exposition
 from omega.web.guard import COOKIE, LOGIN, Guard, Token
 from omega.web.shipped import Shipped
-from omega.web.streams import Streams
+from omega.web.streams import Stream, Streams
 from omega.web.watcher import Watcher
 
 SHELL_PATHS: Final = (
@@ -89,6 +89,7 @@ class Page:
             ],
             exception_handlers={OmegaError: _refused, 404: _missing},
         )
+        app.router.redirect_slashes = False  # it would name the scheme that a proxy hides
         return Guard(app, host=host, token=self._token, tell=self._tell)
 
     def _shell(self, _: Request) -> Response:
@@ -103,10 +104,13 @@ class Page:
 
     async def _login(self, request: Request) -> Response:
         body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > LOGIN_BYTES_MAX:
-                return PlainTextResponse("The form is too long.\n", status_code=413)
+        try:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > LOGIN_BYTES_MAX:
+                    return PlainTextResponse("The form is too long.\n", status_code=413)
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody reads it
         said = parse_qs(body.decode(errors="replace")).get("token", [""])[0].strip()
         if self._token is None or not self._token.opens(said):
             self._tell("a login with a wrong token")
@@ -126,6 +130,9 @@ class Page:
         return JSONResponse(self._watcher.names(block))
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "HEAD":
+            await Response(media_type="text/event-stream")(scope, receive, send)
+            return
         stream = self._streams.open()
         if stream is None:
             full = PlainTextResponse(
@@ -136,26 +143,16 @@ class Page:
             await full(scope, receive, send)
             return
 
-        async def pump() -> None:
-            headers = [(b"content-type", b"text/event-stream")]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await _more(send, b"retry: 2000\n\n")
-            while True:
-                try:
-                    chunk = await asyncio.wait_for(stream.next(), KEEP_ALIVE_S)
-                except TimeoutError:
-                    chunk = b":\n\n"
-                await _more(send, chunk)
-
         async def left() -> None:
             while (await receive())["type"] != "http.disconnect":
                 pass
 
         try:
-            await _first_of(pump(), left(), stream.over.wait())
+            await _first_of(pump(stream, send), left(), stream.over.wait())
             if stream.over.is_set():
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(_more(send, b"", more=False), 1)
+                    async with asyncio.timeout(1):
+                        await _more(send, b"", more=False)
         finally:
             self._streams.forget(stream)
 
@@ -208,6 +205,22 @@ class _Endless:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._run(scope, receive, send)
+
+
+async def pump(stream: Stream, send: Send) -> None:
+    """Send the chunks of a stream until this is cancelled."""
+    headers = [(b"content-type", b"text/event-stream")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await _more(send, b"retry: 2000\n\n")
+    while True:
+        try:
+            # Not by asyncio.wait_for: before Python 3.12 it forgets that it is cancelled if the
+            # chunk comes at the same time.
+            async with asyncio.timeout(KEEP_ALIVE_S):
+                chunk = await stream.next()
+        except TimeoutError:
+            chunk = b":\n\n"
+        await _more(send, chunk)
 
 
 async def _first_of(*awaitables: Awaitable[object]) -> None:

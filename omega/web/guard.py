@@ -26,6 +26,8 @@ LOGIN: Final = "/login"
 OPEN_PATHS: Final = frozenset({LOGIN, "/healthz", "/static/omega.css", "/static/icon.svg"})
 """What is answered without a token."""
 BEARER: Final = "bearer "
+NUL: Final = b"%00"
+"""Postgres has no text with it."""
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
@@ -111,10 +113,9 @@ class Guard:
         await answer(scope, receive, with_headers)
 
     def _refusal(self, scope: Scope) -> Response | None:
+        if refused_address := _refusal_of_address(scope):
+            return refused_address
         path, headers = scope["path"], Headers(scope=scope)
-        too_long = len(scope.get("raw_path") or path.encode()) > LIMITS.web_path_max
-        if too_long or len(scope["query_string"]) > LIMITS.web_query_max:
-            return _says(414, "The address is too long.")
         if self._token is None and not self._is_ours(headers.get("host", "")):
             return _says(421, "This page answers only to the address that it listens on.")
         if scope["method"] not in {"GET", "HEAD"} and (scope["method"], path) != ("POST", LOGIN):
@@ -135,6 +136,15 @@ class Guard:
         if not name or not port.isdecimal():
             name = said
         return name.strip("[]").lower() in OURS | {self._host.lower()}
+
+
+def _refusal_of_address(scope: Scope) -> Response | None:
+    raw_path, query = scope.get("raw_path") or scope["path"].encode(), scope["query_string"]
+    if len(raw_path) > LIMITS.web_path_max or len(query) > LIMITS.web_query_max:
+        return _says(414, "The address is too long.")
+    if NUL in query:
+        return _says(400, "No name has the character U+0000.")
+    return None
 
 
 def _says(status: int, sentence: str) -> Response:

@@ -2,7 +2,8 @@
 
 Goal     Let an operator learn what happens to his page, without a log that fills his disk.
 Promise  The same sentence is said at once, and then at most once in AGAIN_S, with how often it was
-         left out. The sentences are ours, so that they are few. Several threads may speak.
+         left out. Of more than SENTENCES_MAX sentences the oldest may be said again. Several
+         threads may speak.
 Source   omega/terminal/process_log.py, which treats failures alike.
 """
 
@@ -13,6 +14,8 @@ from typing import Final
 from omega.clock import Clock
 
 AGAIN_S: Final = 60.0
+SENTENCES_MAX: Final = 64
+"""That are remembered; ours are fewer, and the server's complaints name what went wrong."""
 
 
 class Seldom:
@@ -33,5 +36,8 @@ class Seldom:
             if now_s - said_s < AGAIN_S:
                 self._said[sentence] = said_s, left_out + 1
                 return
+            self._said.pop(sentence, None)
             self._said[sentence] = now_s, 0
+            if len(self._said) > SENTENCES_MAX:
+                del self._said[next(iter(self._said))]
         self._tell(f"{sentence} ({left_out:,} more since)" if left_out else sentence)

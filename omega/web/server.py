@@ -2,7 +2,8 @@
 
 Goal     Start and end cleanly, whatever is open.
 Promise  It ends within GRACE_S once it is asked to, also with streams open. A failure of the
-         watcher ends it. Connections and requests are bounded.
+         watcher ends it. Connections and requests are bounded, and so are the lines that strangers
+         cause in the log.
 Source   uvicorn; docs/decisions/0052-the-page.md.
 """
 
@@ -23,6 +24,7 @@ from omega.limits import LIMITS
 from omega.store.protocols import ReaderStore
 from omega.web.app import Page
 from omega.web.asking import Asking
+from omega.web.connections import Connections, bounded
 from omega.web.guard import Token, is_loopback
 from omega.web.seldom import Seldom
 from omega.web.streams import Streams
@@ -34,6 +36,11 @@ GRACE_S: Final = 1
 SLOW_READER_MS: Final = 20_000
 """What was sent and is not taken by then ends the connection."""
 HEADER_BYTES_MAX: Final = 16 * 2**10
+REQUEST_S: Final = 10.0
+"""A request that is not whole by then ends the connection."""
+BACKLOG: Final = 64
+"""Connections that are accepted in one turn of the loop, before too many are closed: all together
+they stay below 1,024 open files."""
 PORT_MAX: Final = 65_535
 
 Tell = Callable[[str], None]
@@ -74,7 +81,7 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SLOW_READER_MS)
         try:
             listener.bind(address)
-            listener.listen(LIMITS.web_connections_max)
+            listener.listen(BACKLOG)
         except OSError as error:
             field = "--port"
             raise BadInput(f"cannot listen on {host}:{port}: {error.strerror}", field=field) from (
@@ -106,6 +113,8 @@ class Serving:
     stop: threading.Event
     ready: Callable[[], None]
     """Called once requests are answered."""
+    connections_max: int = LIMITS.web_connections_max
+    request_s: float = REQUEST_S
 
 
 def serve(given: Serving) -> None:
@@ -121,6 +130,10 @@ class _Server:
         self._watcher = Watcher(given.watched, given.clock, tell=given.tell, publish=self._publish)
         asking = Asking(given.asked, self._watcher, given.clock)
         page = Page(self._watcher, asking, self._streams, seldom, token=given.token)
+        connections = Connections(
+            seldom, connections_max=given.connections_max, request_s=given.request_s
+        )
+        self._tell = seldom
         self._server = uvicorn.Server(
             uvicorn.Config(
                 page.application(given.host),
@@ -130,9 +143,9 @@ class _Server:
                 server_header=False,
                 proxy_headers=False,
                 ws="none",
-                http="h11",
+                http=bounded(connections),
                 loop="asyncio",
-                limit_concurrency=LIMITS.web_connections_max,
+                backlog=BACKLOG,
                 timeout_graceful_shutdown=GRACE_S,
                 h11_max_incomplete_event_size=HEADER_BYTES_MAX,
             )
@@ -144,7 +157,7 @@ class _Server:
 
     async def run(self) -> None:
         self._loop = asyncio.get_running_loop()
-        with _errors_told(self._given.tell):
+        with _errors_told(self._tell):
             watching = threading.Thread(target=self._watch, name="watcher", daemon=True)
             watching.start()
             self._given.ready()

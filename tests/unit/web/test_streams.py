@@ -2,6 +2,10 @@
 
 import asyncio
 
+import pytest
+from starlette.types import Message
+
+from omega.web.app import pump
 from omega.web.streams import Streams
 
 
@@ -44,3 +48,27 @@ def test_who_does_not_read_is_dropped_and_the_log_says_so() -> None:
 
     assert (True, False, 1) == asyncio.run(dropped())
     assert ["a browser is dropped: it has not read the last 3 updates"] == log
+
+
+@pytest.mark.parametrize("turns", range(4))
+def test_a_stream_ends_although_news_comes_at_the_same_time(turns: int) -> None:
+    """Cancelled so many turns of the event loop after the news."""
+
+    async def send(_: Message) -> None:
+        pass
+
+    async def is_over() -> bool:
+        stream = Streams(list[str]().append, streams_max=1).open()
+        assert stream is not None
+        pumping = asyncio.ensure_future(pump(stream, send))
+        for _ in range(9):
+            await asyncio.sleep(0)  # until it waits for news
+        stream.put(b"news")
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        pumping.cancel()
+        for _ in range(9):
+            await asyncio.sleep(0)
+        return pumping.done()
+
+    assert asyncio.run(is_over())
