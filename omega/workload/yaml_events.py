@@ -34,8 +34,9 @@ LOADERS: Final[tuple[Callable[[str], Loader], ...]] = (
 
 _BREAKS = ("\n", "\r", "\x85", "\u2028", "\u2029")
 _BREAK = "".join(_BREAKS)
-_TAB = re.compile(rf"(?<![^{_BREAK}])(?:[^\t#{_BREAK}]++|(?<=[^ {_BREAK}])#)*+\t")
-"""The beginning of a line, up to a tab that no comment holds."""
+_LINE = re.compile(rf"[^{_BREAK}]+")
+_COMMENT = re.compile(r"(?<![^ ])#")
+"""Where a comment begins in a line."""
 _BLOCK_SCALAR_AND_COMMENT = re.compile(r"(?:[!&]\S*\s+)*[|>][-+0-9]*#")
 """The beginning of a block scalar whose comment follows without a space: libyaml reads it."""
 _COLON_WITHOUT_SPACE = re.compile(r"\s*:[,?\[\]{}]")
@@ -117,8 +118,8 @@ class Events:
         if directives or text.startswith("%"):
             at = 0 if text.startswith("%") else min(directives)
             raise self._refusal("a line that begins with % is not read here; leave it out", at)
-        if "\t" in text and (found := _TAB.search(text)):
-            raise self._refusal("tabs are read in comments only; write spaces", found.end() - 1)
+        if "\t" in text and (tab := _first_tab(text)) is not None:
+            raise self._refusal("tabs are read in comments only; write spaces", tab)
 
     def _check_scalar(self, event: yaml.ScalarEvent) -> None:
         """Raise BadInput for a scalar that only one of the loaders reads."""
@@ -147,6 +148,16 @@ def line_of(event: yaml.Event) -> int:
     """Return the line on which an event begins."""
     assert event.start_mark is not None
     return int(event.start_mark.line) + 1
+
+
+def _first_tab(text: str) -> int | None:
+    """Return where the first tab stands that no comment holds; None if there is none."""
+    # Not by one expression: it needs a possessive group, which Python 3.11.2 matches wrongly.
+    for line in _LINE.finditer(text):
+        at = line[0].find("\t")
+        if at >= 0 and not _COMMENT.search(line[0], 0, at):
+            return line.start() + at
+    return None
 
 
 def _breaks(text: str) -> int:

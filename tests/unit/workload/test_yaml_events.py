@@ -110,6 +110,8 @@ def test_as_much_as_is_allowed_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         ("# a\tb\na:\t1", 2, "tabs are read in comments only; write spaces"),
         ("a: 'b\tc'", 1, "tabs are read in comments only"),
         ("a: b#\tc", 1, "tabs are read in comments only"),
+        ("b: 1\na: 0 \t", 2, "tabs are read in comments only"),
+        ("a: 0 \t# b", 1, "tabs are read in comments only"),
         ("a: |#b\n  c", 1, "not YAML: while scanning a block scalar"),
         ("- 1\n- !!str &x |2-#b\n   c", 2, "not YAML: while scanning a block scalar"),
         ("a: {b:[c]}", 1, "not YAML: while scanning a plain scalar, found unexpected ':'"),
