@@ -13,6 +13,7 @@ from omega.reports.wording import count, things
 from omega.store.loading import Loaded, place_prefill
 from omega.store.protocols import OwnerStore, Store
 from omega.terminal.consoles import Output
+from omega.terminal.progress import progress_bar
 from omega.workload.arrivals import Workload
 
 
@@ -33,7 +34,7 @@ def place_running(
     workload: Workload, store: Store, ids: Ids, output: Output, clock: Clock, stop: Event
 ) -> Loaded:
     """Place the tasks that run on the machines at the start."""
-    with output.progress() as progress:
+    with progress_bar(output.console) as progress:
         bar = progress.add_task("Filling the cell", total=len(workload.prefill))
         loaded = place_prefill(
             store,

@@ -5,6 +5,7 @@ Promise  Ends as every command line here does: omega.terminal.program.
 Source   typer.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -97,8 +98,25 @@ Start with [bold]omega demo[/]. For a cell of your own:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
-    said = list(sys.argv[1:] if arguments is None else arguments)
-    run_command_line("omega", said, lambda: build(said))
+    if arguments is None:
+        said, make = sys.argv[1:], _build_for_good
+    else:
+        said, make = list(arguments), build
+    run_command_line("omega", said, lambda: make(said))
+
+
+def _build_for_good(said: Sequence[str]) -> typer.Typer:
+    """Return the command line of a process that runs no other.
+
+    What is imported for it stays until the process ends. It is left out of garbage collection,
+    which would look at all of it many times at the start, and once more at the end.
+    """
+    gc.disable()
+    try:
+        return build(said)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def build(said: Sequence[str]) -> typer.Typer:

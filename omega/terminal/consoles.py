@@ -1,4 +1,4 @@
-"""The output of a verb: results, progress, warnings, and the JSON document.
+"""The output of a verb: results, warnings, and the JSON document.
 
 Goal     Let a script read the results of every verb, and a person watch the same verb at work.
 Promise  With `--json -`, standard output holds the document and nothing else, and all texts for
@@ -15,8 +15,6 @@ import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
-
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from omega import __version__
 from omega.clock import RealClock
@@ -55,19 +53,6 @@ class Output:
     def is_file(self) -> bool:
         """Whether the document goes to a file, which can be written again as it grows."""
         return self._json_to not in {None, STANDARD_OUTPUT}
-
-    def progress(self) -> Progress:
-        """Return a progress bar, shown only on a terminal and removed when the work is done."""
-        return Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=None),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=self.console,
-            transient=True,
-            disable=not self.console.is_terminal,
-            expand=True,
-        )
 
     def document(
         self,

@@ -33,6 +33,7 @@ from omega.store.protocols import OwnerStore
 from omega.store.status import Notice
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, JsonTo, read_pairs
+from omega.terminal.progress import progress_bar
 from omega.workload.machines_file import problem_with_name
 from omega.workload.quantities import cpu_milli, disk_mib, duration_ms, memory_mib, shown
 
@@ -208,7 +209,7 @@ def _resize(
     notice_ms: int,
 ) -> None:
     """Resize one machine after the other: each is a transaction of its own."""
-    with output.progress() as progress:
+    with progress_bar(output.console) as progress:
         bar = progress.add_task("Resizing", total=len(chosen))
         for machine, row in zip(chosen.id.tolist(), capacity, strict=True):
             store.resize(machine, row, notice_ms=notice_ms)

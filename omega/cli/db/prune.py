@@ -17,6 +17,7 @@ from omega.reports.wording import things
 from omega.store.postgres.history import prune
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, JsonTo
+from omega.terminal.progress import progress_bar
 from omega.workload.quantities import duration_ms, shown
 
 LEAST_MS: Final = 60 * 60 * 1_000
@@ -48,7 +49,7 @@ def command(
     older_than_ms = _read(older_than)
     with (
         cell_settings(data_dir, demo=demo) as (settings, url),
-        output.progress() as progress,
+        progress_bar(output.console) as progress,
     ):
         bar = progress.add_task("pruning", total=None)
         pruned = prune(

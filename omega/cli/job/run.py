@@ -37,6 +37,8 @@ from omega.terminal.options import DataDir
 from omega.terminal.program import INTERRUPTED
 from omega.terminal.program_output import standard_outputs
 
+POLL_S_FIRST: Final = 0.02
+"""The first pause, after the submission; those after it grow."""
 POLL_S: Final = 0.05
 POLL_S_MAX: Final = 0.5
 WAITS_SAID_AFTER_S: Final = 3.0
@@ -103,7 +105,7 @@ class RunningJob:
 
     def wait(self, stop: Event) -> int | None:
         """Pass outputs on until the job is over; return its exit code, or None if to stop."""
-        idle_since_s, ended, pause_s = self._clock.now(), 0, POLL_S
+        idle_since_s, ended, pause_s = self._clock.now(), 0, POLL_S_FIRST
         while True:
             status = self._status()
             if status.placed > status.ended or status.ended > ended:

@@ -32,6 +32,7 @@ from omega.store.protocols import JobReader, Store
 from omega.store.status import JobStatus
 from omega.terminal.consoles import Output, warn
 from omega.terminal.options import DataDir, JsonTo
+from omega.terminal.progress import progress_bar
 from omega.workload.quantities import shown
 from omega.workload.spec import parse_specs
 
@@ -77,7 +78,7 @@ def command(
         for sentence in unheard_of(specs, store):
             warn(sentence)
         if wait:
-            with output.progress() as progress:
+            with progress_bar(output.console) as progress:
                 bar = progress.add_task("Waiting", total=len(ids))
                 statuses = _wait(
                     store,

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from omega.reports.printable import printable, short
-from omega.reports.why.decide import at_least
+from omega.reports.why.decide import ahead
 from omega.reports.why.machines import MachineRule, NearMachine
 from omega.reports.why.reasons import Reason
 from omega.reports.why.report import WhyReport
@@ -79,13 +79,9 @@ def _evidence(report: WhyReport) -> Iterator[tuple[str, str]]:
         yield ("quotas" if number == 0 else "", phrase)
     if report.line.ahead:
         first = ", ".join(f"{it.id} (precedence {it.precedence})" for it in report.line.first)
-        yield (
-            "in line",
-            f"{at_least(report.line.higher, 'job')} of higher precedence and"
-            f" {at_least(report.line.older, 'older job')} before it; first {first}",
-        )
-    if report.place is not None and _waits(report):
-        yield "in line", str(report.place)
+        yield "in line", f"{ahead(report.line)} before it; first {first}"
+    if report.fair_position is not None and _waits(report):
+        yield "in line", str(report.fair_position)
     if report.evictions is not None and _waits(report) and not report.finding.reason.is_permanent:
         yield "evictions", _evictions(report)
 

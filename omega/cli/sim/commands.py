@@ -27,6 +27,7 @@ from omega.sim.results import S_PER_H, Result
 from omega.terminal.consoles import Output, refuse_unwritable
 from omega.terminal.dataclass_options import takes
 from omega.terminal.options import JsonTo, PlotTo
+from omega.terminal.progress import progress_bar
 from omega.workload.recipe import job_list
 from omega.workload.traces.omega_sim import CELLS
 
@@ -96,7 +97,7 @@ app.command("fit")(sim_fit.command)
 
 def _simulate(plan: SimPlan, given: Given, series: Series, output: Output) -> tuple[Result, bool]:
     """Simulate; return the result, and whether compiled loops were used."""
-    with output.progress() as progress:
+    with progress_bar(output.console) as progress:
         bar = progress.add_task("simulating", total=int(plan.hours * S_PER_H))
         runs: list[Run | LiveRun] = []
 

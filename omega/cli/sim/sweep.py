@@ -28,6 +28,7 @@ from omega.sim.sweep import Figures, Trial, run_trials
 from omega.terminal.consoles import Output
 from omega.terminal.dataclass_options import takes
 from omega.terminal.options import JsonTo, PlotTo
+from omega.terminal.progress import progress_bar
 
 SEEDS_MAX: Final = 1_000
 RUNS_MAX: Final = 100_000
@@ -120,7 +121,7 @@ def _conduct(results: Results, workers: int | None, dask: str | None, output: Ou
 
     if results.missing:
         pool = processes(workers or cores()) if dask is None else cluster(dask)
-        with stop_on_signals() as stop, pool as they, output.progress() as progress:
+        with stop_on_signals() as stop, pool as they, progress_bar(output.console) as progress:
             who = they.said
             bar = progress.add_task(f"simulating, {who}", total=len(results.missing))
 

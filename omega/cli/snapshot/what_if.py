@@ -31,6 +31,7 @@ from omega.store.saved.reading import read_cell
 from omega.terminal.consoles import Output
 from omega.terminal.dataclass_options import takes
 from omega.terminal.options import DataDir, JsonTo, PlotTo, Seed
+from omega.terminal.progress import progress_bar
 
 
 @takes(WhatIfPlan)
@@ -104,7 +105,7 @@ def _conduct(comparison: Comparison, cell: SavedCell, workers: int | None, outpu
         for seed in comparison.seeds
     ]
     pool = processes(min(workers or cores(), len(trials)))
-    with stop_on_signals() as stop, pool as they, output.progress() as progress:
+    with stop_on_signals() as stop, pool as they, progress_bar(output.console) as progress:
         bar = progress.add_task(f"simulating, {they.said}", total=len(trials))
 
         def settle(trial: Trial[Work], came: Figures | Exception) -> None:

@@ -175,13 +175,18 @@ class TableScreen(Screen[None]):
         listing, columns, rows = self.listing, self._columns(), self.listing.rows()
         keys = _each_once(key_of(row) for row in rows)
         now_ms = 0 if listing.report is None else listing.report.now_ms
+        titles = [self._title(column) for column in columns]
+        lines = [[column.text(row, now_ms) for column in columns] for row in rows]
         top, left = table.scroll_y, table.scroll_x
         with self.prevent(DataTable.RowHighlighted):
             table.clear(columns=True)
-            for column in columns:
-                table.add_column(self._title(column), key=column.key)
-            for key, row in zip(keys, rows, strict=True):
-                table.add_row(*(column.text(row, now_ms) for column in columns), key=key)
+            for column, title, *cells in zip(columns, titles, *lines, strict=True):
+                # Without a width the table measures its cells later, and keeps a line of titles
+                # that was drawn before that.
+                width = max(text.cell_len for text in (title, *cells))
+                table.add_column(title, key=column.key, width=width)
+            for key, line in zip(keys, lines, strict=True):
+                table.add_row(*line, key=key)
             if listing.cursor in keys:
                 table.move_cursor(row=keys.index(listing.cursor), scroll=False)
         table.scroll_to(x=left, y=top, animate=False)

@@ -11,7 +11,7 @@ from omega.reports.stories import job as jobs
 from omega.reports.stories import machine as machines
 from omega.reports.stories.events import Story
 from omega.reports.stories.runs import NOT_SEARCHED
-from omega.store.inquiries import RecordedAttempt, RecordedClaim, Rival
+from omega.store.inquiries import JobTransaction, RecordedClaim, Rival
 from omega.store.stories import (
     JobRecords,
     MachineRecords,
@@ -36,13 +36,13 @@ def shown(story: Story) -> str:
     return capture.get()
 
 
-def an_attempt(*claims: RecordedClaim, at_ms: int = AT_MS, by: str = "batch") -> RecordedAttempt:
+def an_attempt(*claims: RecordedClaim, at_ms: int = AT_MS, by: str = "batch") -> JobTransaction:
     granted = sum(it.verdict is Verdict.ACCEPTED for it in claims)
-    return RecordedAttempt(UUID(int=at_ms), by, "0", at_ms, granted, len(claims) - granted, claims)
+    return JobTransaction(UUID(int=at_ms), by, "0", at_ms, granted, len(claims) - granted, claims)
 
 
 def records(
-    *attempts: RecordedAttempt,
+    *attempts: JobTransaction,
     runs: tuple[PastRun, ...] = (),
     evictions: tuple[RecordedEviction, ...] = (),
     name: str = "m1",
@@ -67,7 +67,7 @@ def test_refusals_are_counted_by_verdict_and_rival_and_the_rest_by_number() -> N
     stale = RecordedClaim(0, 1, Verdict.STALE, rival)
     over = RecordedClaim(1, 1, Verdict.OVERCOMMIT)
     quota = RecordedClaim(2, 1, Verdict.QUOTA, rival)
-    told = RecordedAttempt(
+    told = JobTransaction(
         UUID(int=1), "batch", "0", AT_MS, granted=0, refused=9, claims=(stale, stale, over, quota)
     )
 
@@ -93,7 +93,7 @@ def test_a_run_is_told_with_the_commit_that_began_it() -> None:
 
 def test_of_an_attempt_that_is_cut_every_run_counts_as_told() -> None:
     claims = (RecordedClaim(0, 1, Verdict.ACCEPTED),)
-    placed = RecordedAttempt(UUID(int=1), "batch", "0", AT_MS, 200, 0, claims)
+    placed = JobTransaction(UUID(int=1), "batch", "0", AT_MS, 200, 0, claims)
     run = PastRun(7, 150, 2, AT_MS - 3, None, None)
 
     assert [("placed", "200 tasks")] == words(records(placed, runs=(run,)))

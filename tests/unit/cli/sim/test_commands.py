@@ -111,21 +111,6 @@ def test_a_run_can_be_audited(omega: Omega, jobs: Path) -> None:
     assert plain["summary"].keys() == audited["summary"].keys()
 
 
-def test_a_compiled_run_is_told_as_an_uncompiled_one(
-    omega: Omega, jobs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options = ("sim", "run", "--jobs", jobs, *CELL, "--hours", 0.03, "--json", "-")
-    documents = [document(omega(*options, *more)) for more in ((), ("--compiled",))]
-    monkeypatch.setattr(sim_compiled, "FROM_JOBS", 1)
-    documents += [document(omega(*options, *more)) for more in ((), ("--no-compiled",))]
-
-    assert [False, True, True, False] == [one["summary"].pop("compiled") for one in documents]
-    for one in documents:
-        del one["summary"]["wall_s"]
-    told = [[one[part] for part in ("parameters", "rows", "summary")] for one in documents]
-    assert 4 * [told[0]] == told
-
-
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

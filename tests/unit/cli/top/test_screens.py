@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from textual.strip import Strip
 
 from omega.cli.top.app import REST
 from omega.cli.top.columns import COLUMNS
+from omega.cli.top.table import TableScreen
 from omega.clock import ManualClock
 from omega.errors import StoreUnavailable
 from omega.metrics.fold import SchedulerFold
@@ -112,6 +114,25 @@ def test_keys_choose_the_column_and_the_direction() -> None:
         assert "age ↓" in it.titles()
 
     run(body, tab=Tab.JOBS)
+
+
+def test_titles_stand_above_their_columns_however_early_they_are_drawn() -> None:
+    async def body(it: Watching) -> None:
+        screen = it.app.screen
+        assert isinstance(screen, TableScreen)
+        screen.action_reverse()
+        it.table.render_line(0)
+        await it.settled()
+        titles, *rows = (it.table.render_line(at) for at in range(4))
+        for row in rows:
+            assert columns_of(titles) == columns_of(row)
+
+    run(body, tab=Tab.MACHINES)
+
+
+def columns_of(line: Strip) -> list[int]:
+    """Return which column each cell of a drawn line belongs to."""
+    return [it.style.meta["column"] for it in line for _ in range(it.cell_length) if it.style]
 
 
 def test_a_click_on_a_title_sorts_and_another_turns_it_round() -> None:
