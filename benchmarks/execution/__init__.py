@@ -25,6 +25,7 @@ from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seed, Smoke, words
 from omega.plots.picture import Picture, bars
 from omega.terminal.options import number_option
+from omega.terminal.progress import progress_bar
 
 SYSTEMS: Final[Mapping[str, System]] = {
     system.name: system
@@ -71,7 +72,7 @@ class Execution:
         found: dict[str, list[Measured]] = {one.name: [] for one in present}
         stage.about["systems"] = {one.name: one.version() for one in present}
         rng = np.random.default_rng(self.seed)
-        with stage.output.progress() as progress:
+        with progress_bar(stage.output.console) as progress:
             bar = progress.add_task("", total=self.repeats * len(present))
             for number in range(self.repeats):
                 for place in rng.permutation(len(present)):

@@ -15,13 +15,13 @@ def run(_number: int, command: list[str]) -> int:
 
 def main() -> None:
     """Answer orders until the input ends."""
-    cluster = LocalCluster(  # type: ignore[no-untyped-call]
+    cluster = LocalCluster(
         n_workers=int(sys.argv[1]),
         threads_per_worker=1,
         dashboard_address=":0",
         local_directory=sys.argv[2],
     )
-    with cluster, Client(cluster) as client:  # type: ignore[no-untyped-call]
+    with cluster, Client(cluster) as client:
         client.wait_for_workers(int(sys.argv[1]))
         _say({"ready": True})
         for line in sys.stdin:
