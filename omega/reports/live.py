@@ -15,7 +15,7 @@ import numpy as np
 
 from omega.cell.view import View
 from omega.lifecycle.states import State
-from omega.model.arrays import some_kind
+from omega.model.arrays import any_kind
 from omega.model.machines import DEAD, MachineState
 from omega.model.outcomes import Verdict
 from omega.model.quotas import QuotaUse
@@ -62,7 +62,7 @@ def use_of(use: CellUse, queue: Sequence[QueueLine], view: View) -> CellUse:
     return replace(
         use,
         machines_by_state={state: counted[state] for state in MachineState if counted[state]},
-        stranded=int(np.count_nonzero(np.isin(view.state, DEAD) & some_kind(used > 0))),
+        stranded=int(np.count_nonzero(np.isin(view.state, DEAD) & any_kind(used > 0))),
         capacity=dict(zip(COLUMNS, view.capacity[here].sum(axis=0).tolist(), strict=True)),
         used=dict(zip(COLUMNS, used[here].sum(axis=0).tolist(), strict=True)),
         jobs_by_state={**use.jobs_by_state, **waiting},

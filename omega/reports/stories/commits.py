@@ -12,11 +12,11 @@ from omega.reports.processes import name_of
 from omega.reports.stories.events import Happened, Place, StoryEvent
 from omega.reports.stories.runs import Told
 from omega.reports.wording import UNKNOWN_MACHINE
-from omega.store.inquiries import RecordedAttempt
+from omega.store.inquiries import JobTransaction
 from omega.store.stories import EVICTIONS_MAX, RecordedEviction, RecordedVisit
 
 
-def commit_told(record: RecordedAttempt | RecordedVisit | RecordedEviction) -> StoryEvent:
+def commit_told(record: JobTransaction | RecordedVisit | RecordedEviction) -> StoryEvent:
     """Return a commit as an event, without its tasks."""
     return StoryEvent(
         what=Happened.PLACED,

@@ -203,5 +203,5 @@ def not_searched(searched: Searched, *, are_all_runs: bool) -> list[str]:
             " something else before is not told."
         )
     if not are_all_runs:
-        said.append("Of times that tasks ran, only the newest are told.")
+        said.append("Of times that tasks ran, only some are told: mostly the newest.")
     return said

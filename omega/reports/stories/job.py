@@ -31,7 +31,7 @@ from omega.reports.stories.events import (
 )
 from omega.reports.stories.runs import Told, runs_told
 from omega.reports.wording import UNKNOWN_MACHINE, duration, things
-from omega.store.inquiries import RecordedAttempt, RecordedClaim
+from omega.store.inquiries import JobTransaction, RecordedClaim
 from omega.store.protocols import ReaderStore
 from omega.store.status import JobStatus
 from omega.store.stories import JobRecords
@@ -78,7 +78,7 @@ def _status(job: JobStatus) -> Iterator[StoryEvent]:
 
 
 def _attempt(
-    attempt: RecordedAttempt,
+    attempt: JobTransaction,
     job: int,
     names: Mapping[int, str],
     begun: Told,
@@ -105,7 +105,7 @@ def _attempt(
         )
 
 
-def _conflicts(attempt: RecordedAttempt) -> tuple[Conflict, ...]:
+def _conflicts(attempt: JobTransaction) -> tuple[Conflict, ...]:
     """Return why claims were refused and who had taken the machines, the most claims first."""
     refused = [it for it in attempt.claims if it.verdict is not Verdict.ACCEPTED]
     counted = Counter((it.verdict, *_rival(it)) for it in refused)

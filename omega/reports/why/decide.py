@@ -1,10 +1,12 @@
 """The one reason that holds a job up now.
 
 Goal     Of all that is in a job's way, name what has to change first.
-Promise  One finding for each job. A permanent reason is given only if no task, or not what the gang
-         lacks, would be placed in the empty cell with every machine up; of a gang of several
-         groups it says if that was not proven. A reason with room is given if and only if the
-         machines and quotas would take the job as they are.
+Promise  One finding for each job. A permanent reason is given only if placement fails even in the
+         empty cell with every machine up: for a gang, fewer tasks than it lacks are placed, for
+         another job none. Of a gang of several groups this may be unproven, and the finding then
+         says so. A reason whose `has_room` is true is given only if the machines and quotas would
+         take the job as they are. Such a job gets another reason only if a user holds it, or if no
+         scheduler of its kind is at work.
 Source   omega/placement/diagnosis.py, for what is permanent; docs/decisions/0054.
 """
 
@@ -13,26 +15,33 @@ from dataclasses import dataclass
 from shlex import quote
 
 from omega.cell.view import View
-from omega.lifecycle.states import FINAL, ParkReason, State
+from omega.lifecycle.states import ParkReason, State
 from omega.model.jobs import LeasedJob
-from omega.placement.diagnosis import alone, diagnose, emptied, has_room, told
+from omega.model.lanes import QueueOrder
+from omega.placement.diagnosis import (
+    constraint_text,
+    diagnose,
+    emptied,
+    has_room,
+    with_no_task_placed,
+)
 from omega.placement.feasibility import room
 from omega.placement.groups import waiting_groups
-from omega.placement.patience import patience_left_ms, patient_groups, with_strict
+from omega.placement.patience import patience_left_ms, patient_groups, with_preferences_required
 from omega.reports.why.evictions import Evictions
 from omega.reports.why.findings import Finding
 from omega.reports.why.full import why_full
 from omega.reports.why.quotas import QuotaNeed, raised
 from omega.reports.why.reasons import Reason
-from omega.reports.why.shares import FairPlace
+from omega.reports.why.shares import FairPosition
 from omega.reports.wording import duration, things
-from omega.store.inquiries import LINE_MAX, Line, RecordedAttempt
+from omega.store.inquiries import LINE_MAX, JobTransaction, Line
 from omega.store.status import JobStatus, Notice
 
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """All that was read about a job that is not fully placed, or about a spec."""
+    """All that was read about a job that has not ended, or about a spec."""
 
     view: View
     job: LeasedJob
@@ -44,10 +53,14 @@ class Situation:
     """The kinds of scheduler that have reported lately."""
     needs: Sequence[QuotaNeed]
     line: Line
-    place: FairPlace | None
-    """In place of the line, if its kind has a fair order."""
-    attempts: Sequence[RecordedAttempt]
-    """Newest first."""
+    fair_position: FairPosition | None
+    """The position of its tenant, if the job is pending and its kind has a fair order; `line` is
+    empty then."""
+    order: QueueOrder
+    """The order of its kind, if the job is pending; FIFO otherwise."""
+    transactions: Sequence[JobTransaction]
+    """What was decided about the job's claims in its last transactions, newest first. One attempt
+    may have several transactions."""
     notices: Sequence[Notice]
     evictions: Evictions | None
     """None if there is room."""
@@ -67,6 +80,7 @@ def find_reason(about: Situation) -> Finding:
     steps: tuple[Callable[[Situation], Finding | None], ...] = (
         _placed,
         _never,
+        _held,
         _no_scheduler,
         _over_quota,
         _full,
@@ -81,12 +95,13 @@ def find_reason(about: Situation) -> Finding:
 def group_that_waits(view: View, job: LeasedJob) -> int:
     """Return the group that holds a job up: the one with least room for what it wants.
 
-    Groups that could never fit come last, unless all are such.
+    Groups that could never fit come last, except in a gang that lacks tasks: there such a group may
+    be the one that holds the job up.
     """
-    empty, anew = emptied(view), alone(job)
+    empty, unplaced = emptied(view), with_no_task_placed(job)
 
     def rank(group: int) -> tuple[bool, float, int]:
-        hopeless = not len(room(empty, anew, group).at)
+        hopeless = not len(room(empty, unplaced, group).at)
         wanted = max(1, len(job.unplaced_in(group)))
         return hopeless and not job.lacking, room(view, job, group).total / wanted, group
 
@@ -94,8 +109,6 @@ def group_that_waits(view: View, job: LeasedJob) -> int:
 
 
 def _placed(about: Situation) -> Finding | None:
-    if about.state in FINAL:
-        return Finding(Reason.ENDED, f"It is {about.state.value}.", "Nothing.")
     if about.state is State.RUNNING or not len(about.job.unplaced):
         return Finding(Reason.PLACED, "Every task has a place or has ended.", "Nothing.")
     return None
@@ -106,7 +119,6 @@ def _never(about: Situation) -> Finding | None:
     found = diagnose(about.view, about.job)
     if found is None or not found.reason.is_permanent:
         return None
-    again = "submit it anew" if about.status is None else f"omega cancel {about.status.id}"
     match found.reason:
         case ParkReason.UNKNOWN_ATTRIBUTE:
             step = "Correct the attribute, or load machines that have it: omega cell load FILE"
@@ -117,24 +129,37 @@ def _never(about: Situation) -> Finding | None:
         case _:
             step = "Lower its minimum or the size of its tasks, or load machines: omega cell load"
     proven = found.reason is not ParkReason.GANG_TOO_LARGE or _is_too_large(about)
-    unless = "" if proven else "; that is as schedulers pack it, and was not proven"
+    unless = "" if proven else "; this is how schedulers pack it, and another packing may exist"
     sentence = f"{found.detail[:1].upper()}{found.detail[1:]}{unless}"
     return Finding(
         Reason(found.reason.value),
         sentence if sentence.endswith("?") else f"{sentence}.",
-        f"{step}. To submit another spec, end this one: {again}."
-        if about.status is not None
-        else f"{step}.",
+        f"{step}."
+        if about.status is None
+        else f"{step}. To submit another spec, end this one: omega cancel {about.status.id}.",
         is_proven=proven,
     )
 
 
 def _is_too_large(about: Situation) -> bool:
-    """Return whether no packing of the gang exists, as groups by themselves do not reach it."""
-    empty, anew = emptied(about.view), alone(about.job)
-    groups = waiting_groups(anew)
-    most = sum(min(room(empty, anew, g).total, len(anew.unplaced_in(g))) for g in groups)
-    return most < anew.lacking or len(groups) == 1
+    """Return whether it is proven that no packing of the gang exists in the empty cell.
+
+    Each group could place some tasks there if it were the only one. It is proven if these are, in
+    sum, fewer than the gang lacks. It is also proven if the gang has only one group.
+    """
+    empty, job = emptied(about.view), with_no_task_placed(about.job)
+    groups = waiting_groups(job)
+    most = sum(min(room(empty, job, g).total, len(job.unplaced_in(g))) for g in groups)
+    return most < job.lacking or len(groups) == 1
+
+
+def _held(about: Situation) -> Finding | None:
+    status = about.status
+    if status is None or status.park_reason is not ParkReason.HELD:
+        return None
+    return Finding(
+        Reason.HELD, "A user holds it, so no scheduler plans it.", f"omega release {status.id}"
+    )
 
 
 def _no_scheduler(about: Situation) -> Finding | None:
@@ -168,7 +193,8 @@ def _full(about: Situation) -> Finding | None:
         return None
     view, job = about.view, about.job
     patient = patient_groups(view, job)
-    all_are = job.lacking > 1 or len(patient) == len(waiting_groups(job))
+    # A gang that lacks several tasks evicts nobody as long as one of its groups is patient.
+    waits_as_a_whole = job.lacking > 1 or len(patient) == len(waiting_groups(job))
     return why_full(
         view,
         job,
@@ -176,20 +202,20 @@ def _full(about: Situation) -> Finding | None:
         about.notices,
         about.after_notices,
         group_that_waits(view, job),
-        patience_ms=patience_left_ms(job, patient) if all_are else 0,
+        patience_ms=patience_left_ms(job, patient) if waits_as_a_whole else 0,
     )
 
 
 def _prefers(about: Situation) -> Finding | None:
     """Return that a job waits for machines that it prefers, although others have room."""
-    # Rounds wait for nothing, and a job that is parked does not wait for its patience to end.
+    # A scheduler with rounds ignores patience, and a parked job does not wait until its own ends.
     if about.state is not State.PENDING or about.round_due_s is not None:
         return None
     patient = patient_groups(about.view, about.job)
-    if not patient or has_room(about.view, with_strict(about.job, patient)):
+    if not patient or has_room(about.view, with_preferences_required(about.job, patient)):
         return None
     wanted = dict.fromkeys(
-        told(preference.constraint)
+        constraint_text(preference.constraint)
         for group in sorted(patient)
         for preference in about.job.spec.groups[group].preferences
     )
@@ -207,17 +233,17 @@ def _prefers(about: Situation) -> Finding | None:
 def _refused(about: Situation) -> Finding | None:
     """Return that the last claims were refused, although there is room."""
     status = about.status
-    last = about.attempts[0] if about.attempts else None
+    last = about.transactions[0] if about.transactions else None
     if status is None or last is None or last.granted or not last.refused:
         return None
     if not status.fruitless and status.park_reason is not ParkReason.CONFLICTS:
         return None
     beaten = 0
-    for attempt in about.attempts:
-        if attempt.granted:
+    for transaction in about.transactions:
+        if transaction.granted:
             break
         beaten += 1
-    rivals = dict.fromkeys(_rivals(about.attempts[:beaten]))
+    rivals = dict.fromkeys(_rivals(about.transactions[:beaten]))
     by = f"; {', '.join(rivals)} took the machines" if rivals else ""
     stale = any(claim.verdict.name == "STALE" for claim in last.claims)
     kind = quote(about.job.spec.scheduler)
@@ -235,15 +261,15 @@ def _refused(about: Situation) -> Finding | None:
     )
 
 
-def _rivals(attempts: Sequence[RecordedAttempt]) -> Iterator[str]:
-    for attempt in attempts:
-        for claim in attempt.claims:
+def _rivals(transactions: Sequence[JobTransaction]) -> Iterator[str]:
+    for transaction in transactions:
+        for claim in transaction.claims:
             if claim.taken_by is not None:
                 yield f"{claim.taken_by.scheduler} {claim.taken_by.replica}"
 
 
 def _waits(about: Situation) -> Finding:
-    """Return what a job waits for that would be placed as the cell is now."""
+    """Return, for a job that would fit into the cell as it is now, what it waits for."""
     status = about.status
     if status is None:
         return Finding(
@@ -263,19 +289,32 @@ def _waits(about: Situation) -> Finding:
     if about.waits_ms:
         return Finding(
             Reason.BACKING_OFF,
-            f"{things(status.fruitless, 'attempt')} in a row placed nothing; the next is"
+            f"{_last_attempts(status.fruitless)}; the next is"
             f" {duration(about.waits_ms / 1_000)} away.",
             "Wait: it is tried again by itself.",
         )
     return _in_line(about)
 
 
+def _last_attempts(fruitless: int) -> str:
+    if not fruitless:
+        return "The last attempt left tasks without a place"
+    return f"{things(fruitless, 'attempt')} in a row placed nothing"
+
+
 def _in_line(about: Situation) -> Finding:
-    """Return what a job waits for that may be leased."""
+    """Return, for a job that may be leased, what it waits for."""
+    if about.fair_position is not None:
+        return _in_share(about.fair_position)
     if about.line.ahead:
         return _behind(about)
-    if about.place is not None:
-        return _in_share(about.place)
+    if about.order.is_by_key:
+        return Finding(
+            Reason.QUEUED,
+            "There is room, and no job of higher precedence is before it. Jobs of its precedence go"
+            f" by their keys, the smallest first (order {about.order.value}).",
+            "Wait a moment: the next scheduler of its kind leases those with the smallest keys.",
+        )
     return Finding(
         Reason.QUEUED,
         "There is room, and no other job of its kind is before it.",
@@ -284,47 +323,56 @@ def _in_line(about: Situation) -> Finding:
     )
 
 
-def _in_share(place: FairPlace) -> Finding:
-    if not place.before:
+def _in_share(position: FairPosition) -> Finding:
+    if not position.before:
         return Finding(
             Reason.QUEUED,
             "There is room, and no tenant that waits has a smaller share: only jobs of its own"
             " tenant can be before it.",
             "Wait a moment: the next scheduler of its kind that asks leases it.",
         )
-    tenant = quote(place.own.tenant)
-    more = f"omega tenant set {tenant} --weight {place.own.weight + 1}"
+    tenant = quote(position.own.tenant)
+    more = f"omega tenant set {tenant} --weight {position.own.weight + 1}"
     return Finding(
         Reason.BEHIND_OTHERS,
-        f"There is room, but others come first {place}.",
-        f"Wait until they have as much, or give its tenant more: {more}",
+        f"There is room, but tenants with smaller shares come first (order {position.order.value}):"
+        f" {position.named_before}. Its own tenant: {position.own}.",
+        f"Wait until they have as much, or give its tenant a larger weight: {more}",
     )
 
 
 def _wait_for_round(about: Situation) -> str:
-    """Return what to do for a job that rounds plan, however many replicas; empty if none do."""
+    """Return the advice to wait for the next round; empty if the job's kind has no rounds.
+
+    A round plans all jobs of the kind, so another replica would not help.
+    """
     if about.round_due_s is None:
         return ""
     due = f"in {duration(about.round_due_s)}" if about.round_due_s else "now"
     return f"Wait: the next round is due {due}, and plans all jobs of its kind together."
 
 
-def at_least(number: int, noun: str) -> str:
-    """Write how many are in line; a number up to which is counted stands for more."""
+def ahead(line: Line) -> str:
+    """Return in words how many jobs come first, if there are any."""
+    parts = [
+        f"{_at_least(line.higher, 'job')} of higher precedence" if line.higher else "",
+        f"{_at_least(line.older, 'older job')} of the same precedence" if line.older else "",
+    ]
+    return " and ".join(part for part in parts if part)
+
+
+def _at_least(number: int, noun: str) -> str:
+    """Return how many are in line, in words; "or more" from LINE_MAX on, where counting ends."""
     return f"{number:,} or more {noun}s" if number >= LINE_MAX else things(number, noun)
 
 
 def _behind(about: Situation) -> Finding:
     line, kind = about.line, quote(about.job.spec.scheduler)
-    parts = [
-        f"{at_least(line.higher, 'job')} of higher precedence" if line.higher else "",
-        f"{at_least(line.older, 'older job')} of the same" if line.older else "",
-    ]
-    first = " and ".join(part for part in parts if part)
+    first = ahead(line)
     if waits := _wait_for_round(about):
-        return Finding(Reason.BEHIND_OTHERS, f"There is room, but {first} come first.", waits)
+        return Finding(Reason.BEHIND_OTHERS, f"There is room, but it is behind {first}.", waits)
     step = f"Start another replica: omega scheduler run {kind} --replica another"
     if line.higher and line.first:
         above = line.first[0].precedence + 1
         step = f"{step}; or submit it anew with precedence: {above}"
-    return Finding(Reason.BEHIND_OTHERS, f"There is room, but {first} come first.", f"{step}.")
+    return Finding(Reason.BEHIND_OTHERS, f"There is room, but it is behind {first}.", f"{step}.")

@@ -18,7 +18,7 @@ from omega.limits import LIMITS
 from omega.model.arrays import Ids, Mask
 from omega.model.jobs import NEVER_YIELDS, PRECEDENCE_MAX, LeasedJob
 from omega.model.occupants import Occupants
-from omega.placement.diagnosis import alone
+from omega.placement.diagnosis import with_no_task_placed
 from omega.placement.feasibility import room
 from omega.placement.groups import waiting_groups
 from omega.reports.why.suppositions import emptied_where_open, has_room_without
@@ -66,7 +66,7 @@ def machines_to_ask_of(view: View, job: LeasedJob) -> tuple[Ids, int]:
 
     If they are too many, those come first that have most free of what the job asks for.
     """
-    empty, anew = emptied_where_open(view), alone(job)
+    empty, anew = emptied_where_open(view), with_no_task_placed(job)
     at = np.unique(np.concatenate([room(empty, anew, g).at for g in waiting_groups(job)]))
     if len(at) > LIMITS.occupied_machines_max:
         free = np.zeros(len(at), dtype=np.float64)
@@ -90,8 +90,8 @@ def evictions_for(
     preempts: bool | None,
 ) -> Evictions:
     """Return what evictions could do for a job that has no room now."""
-    number = np.searchsorted(occupants.about, occupants.job)
-    strangers = occupants.about != job.id
+    number = np.searchsorted(occupants.distinct_job, occupants.job)
+    strangers = occupants.distinct_job != job.id
     mine = job.spec.precedence
     yields = (occupants.yields_to <= mine) & strangers
     low = (occupants.precedence + gap <= mine) & strangers
@@ -110,10 +110,12 @@ def evictions_for(
         protected=()
         if evicts or not guarded.any() or not makes_room(low)
         else _that_suffice(occupants, guarded, lambda one: makes_room(yields | one))
-        or tuple(occupants.about[guarded][:JOBS_TOLD_MAX].tolist()),
+        or tuple(occupants.distinct_job[guarded][:JOBS_TOLD_MAX].tolist()),
         precedence_needed=_precedence_needed(occupants, strangers, makes_room),
         ends_suffice=_that_suffice(occupants, strangers, makes_room),
-        gangs=tuple(occupants.about[yields & (occupants.minimum > 0)][:JOBS_TOLD_MAX].tolist()),
+        gangs=tuple(
+            occupants.distinct_job[yields & (occupants.minimum > 0)][:JOBS_TOLD_MAX].tolist()
+        ),
     )
 
 
@@ -126,7 +128,7 @@ def _that_suffice(occupants: Occupants, among: Mask, makes_room: MakesRoom) -> t
         one = np.zeros(len(among), dtype=np.bool_)
         one[at] = True
         if makes_room(one):
-            found.append(int(occupants.about[at]))
+            found.append(int(occupants.distinct_job[at]))
         if len(found) == JOBS_TOLD_MAX:
             break
     return tuple(found)

@@ -15,7 +15,7 @@ from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineState
 from omega.model.resources import Kind
 from omega.model.resources import named as named_amounts
-from omega.placement.diagnosis import alone, has_room
+from omega.placement.diagnosis import has_room, with_no_task_placed
 from omega.placement.feasibility import room
 from omega.placement.groups import pack, waiting_groups
 from omega.reports.machines import state_name
@@ -72,12 +72,16 @@ def why_full(
 
 def _closed(view: View, job: LeasedJob) -> Finding | None:
     """Return that only machines which are down or draining could ever take the job."""
-    if has_room(emptied_where_open(view), alone(job)):
+    if has_room(emptied_where_open(view), with_no_task_placed(job)):
         return None
     as_open = opened(view)
     fits_now = has_room(as_open, job)
     all_open = as_open if fits_now else emptied_where_open(as_open)
-    at = np.unique(np.concatenate([room(all_open, alone(job), g).at for g in waiting_groups(job)]))
+    at = np.unique(
+        np.concatenate(
+            [room(all_open, with_no_task_placed(job), g).at for g in waiting_groups(job)]
+        )
+    )
     closed = [
         row for row in at.tolist() if view.state[row] not in (MachineState.OPEN, MachineState.GONE)
     ]
@@ -110,8 +114,8 @@ def _over_notice(
 def _one_per_machine(view: View, job: LeasedJob, group: int) -> Finding | None:
     if not job.spec.groups[group].different_machines:
         return None
-    here = room(view, alone(job), group)
-    if not has_room(view, alone(job)) or not len(here.at):
+    here = room(view, with_no_task_placed(job), group)
+    if not has_room(view, with_no_task_placed(job)) or not len(here.at):
         return None
     return Finding(
         Reason.ONE_PER_MACHINE,
@@ -198,7 +202,7 @@ def _nowhere(view: View, job: LeasedJob, group: int) -> str:
     asked = job.spec.groups[group]
     together = named_amounts(asked.demand)
     gpus = f" and {things(asked.gpus, 'GPU')}" if asked.gpus else ""
-    could = len(room(emptied_where_open(view), alone(job), group).at)
+    could = len(room(emptied_where_open(view), with_no_task_placed(job), group).at)
     return (
         f"A task of group {group} asks for {amounts(together)}{gpus};"
         f" {things(could, 'open machine')} could hold one, and none has that free now."

@@ -24,6 +24,7 @@ class Reason(Enum):
     NEVER_FITS = "never_fits"  # a task asks for more than any machine has
     GANG_TOO_LARGE = "gang_too_large"  # even the empty cell could not hold the gang
 
+    HELD = "held"  # a user holds it
     NO_SCHEDULER = "no_scheduler"  # no scheduler of its kind is at work
     OVER_QUOTA = "over_quota"  # what is left of a quota does not suffice
     MACHINES_CLOSED = "machines_closed"  # it fits only on machines that are down or draining

@@ -24,7 +24,7 @@ from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.lanes import QueueOrder
 from omega.model.quotas import QuotaUse
 from omega.placement.diagnosis import has_room
-from omega.placement.patience import patient_groups, with_strict
+from omega.placement.patience import patient_groups, with_preferences_required
 from omega.reports.jobs import row_of as job_row
 from omega.reports.processes import live_kinds
 from omega.reports.quotas import left_for
@@ -43,10 +43,10 @@ from omega.reports.why.machines import (
 from omega.reports.why.quotas import QuotaNeed, quota_needs
 from omega.reports.why.reasons import Reason, agrees
 from omega.reports.why.requirements import requirements_of
-from omega.reports.why.shares import FairPlace, fair_place
+from omega.reports.why.shares import FairPosition, read_fair_position
 from omega.reports.why.story import AttemptTold, told_attempts
 from omega.reports.why.suppositions import after_notices
-from omega.store.inquiries import Line, RecordedAttempt, WaitingJob
+from omega.store.inquiries import JobTransaction, Line, WaitingJob
 from omega.store.protocols import ReaderStore
 from omega.store.status import JobStatus, Notice
 
@@ -55,7 +55,7 @@ NO_LEASE: Final = UUID(int=0)
 NOBODY: Final = Line(0, 0, ())
 FIRST_TOLD: Final = 3
 """Jobs of the line that are told."""
-ATTEMPTS_TOLD: Final = 10
+TRANSACTIONS_TOLD: Final = 10
 
 Preempts = Callable[[str], bool | None]
 """Returns whether a kind of scheduler evicts; None if that is not known here."""
@@ -80,8 +80,9 @@ class WhyReport:
     quotas: Sequence[str]
     """A phrase for each quota: what is left of it."""
     line: Line
-    place: FairPlace | None
-    """In place of the line, if its kind has a fair order and it is pending."""
+    fair_position: FairPosition | None
+    """The position of its tenant, if the job is pending and its kind has a fair order: `line` is
+    empty then."""
     evictions: Evictions | None
     attempts: Sequence[AttemptTold]
     placements: Mapping[int, str]
@@ -116,7 +117,7 @@ class WhyReport:
                 "older": self.line.older,
                 "first": [status.id for status in self.line.first],
             },
-            "fair_order": None if self.place is None else self.place.row(),
+            "fair_order": None if self.fair_position is None else self.fair_position.row(),
             "evictions": None if self.evictions is None else asdict(self.evictions),
             "attempts": [asdict(attempt) for attempt in self.attempts],
             "placements": [
@@ -138,7 +139,7 @@ class _Facts:
     waits_ms: int
     line: Line
     order: QueueOrder
-    attempts: Sequence[RecordedAttempt]
+    attempts: Sequence[JobTransaction]
     placements: Mapping[int, str]
 
 
@@ -161,6 +162,8 @@ def why_job(
         line = store.line_before(
             status.scheduler, status.precedence, status.id, jobs_max=FIRST_TOLD
         )
+        if order.is_by_key:
+            line = line.above(status.precedence)
     facts = _Facts(
         View(store.snapshot()),
         _as_leased(waiting, status),
@@ -169,7 +172,7 @@ def why_job(
         waiting.waits_ms,
         line,
         order,
-        store.attempts_of(status.id, attempts_max=ATTEMPTS_TOLD),
+        store.transactions_of(status.id, transactions_max=TRANSACTIONS_TOLD),
         store.placements(status.id),
     )
     return _report(store, facts, preempts, task, machine)
@@ -197,9 +200,11 @@ def _without_spec(store: ReaderStore, status: JobStatus) -> WhyReport:
         needs=(),
         quotas=(),
         line=NOBODY,
-        place=None,
+        fair_position=None,
         evictions=None,
-        attempts=told_attempts(store.attempts_of(status.id, attempts_max=ATTEMPTS_TOLD), names),
+        attempts=told_attempts(
+            store.transactions_of(status.id, transactions_max=TRANSACTIONS_TOLD), names
+        ),
         placements={},
     )
 
@@ -246,7 +251,7 @@ def _report(
     finding = find_reason(situation)
     asked = job
     if finding.reason is Reason.PATIENT:
-        asked = with_strict(job, patient_groups(view, job))
+        asked = with_preferences_required(job, patient_groups(view, job))
     group = group_that_waits(view, asked) if task is None else _group_of(job.spec, task)
     rules = requirements_of(view, asked, group)
     rules_there: Sequence[MachineRule] = ()
@@ -264,7 +269,7 @@ def _report(
         needs=needs,
         quotas=left_for(job.spec.tenant, job.spec.scheduler, uses),
         line=situation.line,
-        place=situation.place,
+        fair_position=situation.fair_position,
         evictions=situation.evictions,
         attempts=told_attempts(facts.attempts, names),
         placements=facts.placements,
@@ -283,10 +288,10 @@ def _situation(
         notices = store.notices()
         evictions = _evictions(store, view, job, preempts=preempts(job.spec.scheduler))
         over = _after_notices(store, view, notices)
-    place = None
+    fair_position = None
     if facts.order.is_fair:
         tenant, fits = job.spec.tenant, evictions is None
-        place = fair_place(store, view, facts.order, tenant, has_room=fits)
+        fair_position = read_fair_position(store, view, facts.order, tenant, has_room=fits)
     return Situation(
         view=view,
         job=job,
@@ -295,8 +300,9 @@ def _situation(
         kinds_running=frozenset(live_kinds(store.reports())),
         needs=needs,
         line=facts.line,
-        place=place,
-        attempts=facts.attempts,
+        fair_position=fair_position,
+        order=facts.order,
+        transactions=facts.attempts,
         notices=notices,
         evictions=evictions,
         after_notices=over,

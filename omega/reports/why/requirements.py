@@ -18,7 +18,7 @@ from omega.model.jobs import Constraint, LeasedJob, Operator, TaskGroup
 from omega.model.machines import MachineState
 from omega.model.resources import GPU_SLICES, Kind
 from omega.placement.devices import free_devices, gpus_left
-from omega.placement.diagnosis import told
+from omega.placement.diagnosis import constraint_text
 from omega.placement.feasibility import meets
 from omega.reports.machines import state_name
 from omega.reports.wording import amounts, things
@@ -101,7 +101,7 @@ def _of_attributes(view: View, asked: TaskGroup) -> Iterator[Requirement]:
             yield Requirement(Stage.ATTRIBUTE, f"has {constraint.attribute}", has, said=values)
         if constraint.operator is not Operator.EXISTS:
             met = meets(view, constraint)
-            yield Requirement(Stage.CONSTRAINT, told(constraint), met, said=values)
+            yield Requirement(Stage.CONSTRAINT, constraint_text(constraint), met, said=values)
     spread = asked.spread_over
     if spread is not None:
         # That the cell has the attribute is all that placement asks for.

@@ -45,8 +45,8 @@ class ShareHeld:
 
 
 @dataclass(frozen=True)
-class FairPlace:
-    """The place of a job's tenant in the order of its kind."""
+class FairPosition:
+    """The position of a job's tenant in the order of its kind."""
 
     order: QueueOrder
     own: ShareHeld
@@ -55,14 +55,17 @@ class FairPlace:
     is_passed_over: bool
     """Whether the job finds no room now, so that jobs behind it are tried."""
 
-    def __str__(self) -> str:
+    @property
+    def named_before(self) -> str:
+        """The tenants whose jobs go first, in words; empty if there are none."""
         named = ", ".join(map(str, self.before[:TOLD]))
         more = len(self.before) - TOLD
-        if more > 0:
-            named += f" and {things(more, 'tenant')} more"
-        place = f"before it {named}" if named else "no tenant that waits has less"
+        return named if more <= 0 else f"{named} and {things(more, 'tenant')} more"
+
+    def __str__(self) -> str:
+        ahead = f"before it {self.named_before}" if self.before else "no tenant that waits has less"
         over = "; it finds no room now and is passed over" if self.is_passed_over else ""
-        return f"by share ({self.order.value}): {self.own} of the cell; {place}{over}"
+        return f"by share ({self.order.value}): {self.own} of the cell; {ahead}{over}"
 
     def row(self) -> dict[str, object]:
         """Return it as JSON types."""
@@ -74,10 +77,10 @@ class FairPlace:
         }
 
 
-def fair_place(
+def read_fair_position(
     store: ReaderStore, view: View, order: QueueOrder, tenant: str, *, has_room: bool
-) -> FairPlace:
-    """Return where a tenant stands among those whose jobs wait for kinds with a fair order."""
+) -> FairPosition:
+    """Return the position of a tenant among those whose jobs wait for kinds with a fair order."""
     orders = store.queue_orders()
     waiting = {
         line.tenant
@@ -105,7 +108,7 @@ def fair_place(
         for name in sorted(waiting)
         if _is_before(nodes, weighted, at[name], at[tenant])
     ]
-    return FairPlace(order, held_by(tenant), before, is_passed_over=not has_room)
+    return FairPosition(order, held_by(tenant), before, is_passed_over=not has_room)
 
 
 def _is_before(nodes: TenantNodes, weighted: Score, one: int, other: int) -> bool:

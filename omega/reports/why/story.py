@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from omega.model.outcomes import Verdict
 from omega.reports.processes import name_of
 from omega.reports.wording import UNKNOWN_MACHINE
-from omega.store.inquiries import RecordedAttempt, RecordedClaim
+from omega.store.inquiries import JobTransaction, RecordedClaim
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class AttemptTold:
 
 
 def told_attempts(
-    attempts: Sequence[RecordedAttempt], names: Mapping[int, str]
+    attempts: Sequence[JobTransaction], names: Mapping[int, str]
 ) -> list[AttemptTold]:
     """Return the attempts with the names of machines and schedulers."""
     return [

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from omega.cell.view import View
-from omega.model.arrays import Amounts, Mask, States, some_kind
+from omega.model.arrays import Amounts, Mask, States, any_kind
 from omega.model.jobs import LeasedJob, TaskGroup
 from omega.model.machines import MachineRows, MachineState, Snapshot
 from omega.model.occupants import Occupants
@@ -38,7 +38,7 @@ def after_notices(view: View, notices: Sequence[Notice], occupants: Occupants) -
     Of tasks of gangs that break only those on these machines are taken off.
     """
     used = view.capacity - view.free
-    of = np.searchsorted(occupants.about, occupants.job)
+    of = np.searchsorted(occupants.distinct_job, occupants.job)
     order = np.lexsort(
         (-occupants.task, -occupants.job, -occupants.started_ms, occupants.precedence[of])
     )
@@ -47,7 +47,7 @@ def after_notices(view: View, notices: Sequence[Notice], occupants: Occupants) -
         here = order[occupants.machine[order] == notice.machine]
         held = occupants.amounts[here]
         before = np.cumsum(held, axis=0) - held
-        goes = some_kind((notice.excess > before) & (held > 0)) if len(here) else here > 0
+        goes = any_kind((notice.excess > before) & (held > 0)) if len(here) else here > 0
         if at >= 0:
             used[at] -= held[goes].sum(axis=0)
     return _remade(view, np.maximum(used, 0), view.state)
