@@ -19,9 +19,9 @@ from omega.model.arrays import (
     Mask,
     Sequences,
     Verdicts,
+    all_true,
     ascends,
     freeze,
-    holds,
 )
 from omega.model.claims import ConflictRule
 from omega.model.machines import MachineRows, MachineState
@@ -42,7 +42,7 @@ class Victims:
     machine: Ids
     amounts: Amounts
 
-    about: Ids
+    distinct_job: Ids
     """The jobs named, distinct, ascending; the next three arrays have one entry for each."""
     yields_to: Counts
     """The least precedence that a claim's job must have for its claims to evict the job's tasks."""
@@ -50,17 +50,17 @@ class Victims:
     placed: Counts
     """Tasks that run or have ended."""
     own: Mask
-    """(jobs of the transaction, `about`): whether both jobs are of one kind of scheduler and the
-    transaction presents the current leases of both. Then claims of the first may evict any task of
-    the second, whatever the precedences."""
+    """(jobs of the transaction, `distinct_job`): whether both jobs are of one kind of scheduler and
+    the transaction presents the current leases of both. Then claims of the first may evict any task
+    of the second, whatever the precedences."""
 
     def __post_init__(self) -> None:
         assert len(self.job) == len(self.task) == len(self.machine) == len(self.amounts)
-        assert len(self.about) == len(self.yields_to) == len(self.minimum)
-        assert len(self.about) == len(self.placed) == self.own.shape[1]
-        assert ascends(self.about)
+        assert len(self.distinct_job) == len(self.yields_to) == len(self.minimum)
+        assert len(self.distinct_job) == len(self.placed) == self.own.shape[1]
+        assert ascends(self.distinct_job)
         freeze(self.job, self.task, self.machine, self.amounts)
-        freeze(self.about, self.yields_to, self.minimum, self.placed, self.own)
+        freeze(self.distinct_job, self.yields_to, self.minimum, self.placed, self.own)
 
     def __len__(self) -> int:
         return len(self.job)
@@ -72,7 +72,7 @@ NO_VICTIMS = Victims(
     task=_NONE,
     machine=_NONE,
     amounts=np.zeros((0, KINDS), np.int64),
-    about=_NONE,
+    distinct_job=_NONE,
     yields_to=_NONE,
     minimum=_NONE,
     placed=_NONE,
@@ -116,7 +116,7 @@ def machine_verdicts(rows: MachineRows, rule: ConflictRule, at: Index, seen: Seq
     """
     verdicts = np.zeros(len(at), dtype=np.int8)  # all ACCEPTED
     known = at >= 0
-    if rule is ConflictRule.FIT and holds(known) and not np.count_nonzero(rows.state):
+    if rule is ConflictRule.FIT and all_true(known) and not np.count_nonzero(rows.state):
         return verdicts  # the usual case
     if rule is ConflictRule.SEQUENCE:
         verdicts[known] = np.where(

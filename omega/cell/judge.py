@@ -11,7 +11,7 @@ import numpy as np
 
 from omega.cell.commit_context import CommitContext, machine_verdicts
 from omega.cell.judge_sequential import judge_sequentially
-from omega.model.arrays import Amounts, Index, Verdicts, ascends, holds, some_kind
+from omega.model.arrays import Amounts, Index, Verdicts, all_true, any_kind, ascends
 from omega.model.claims import Claims, Transaction
 from omega.model.machines import MachineRows
 from omega.model.outcomes import ACCEPTED, NO_IDS, Outcome, Verdict
@@ -58,7 +58,7 @@ def judge(rows: MachineRows, transaction: Transaction, context: CommitContext) -
         machine=claims.machine,
         evicted_job=NO_IDS,
         evicted_task=NO_IDS,
-        fresh=fresh if holds(named[:-1]) else fresh.take(np.flatnonzero(named[:-1])),
+        fresh=fresh if all_true(named[:-1]) else fresh.take(np.flatnonzero(named[:-1])),
     )
 
 
@@ -71,7 +71,7 @@ def _before_fit(
     lease, task, machine. The verdicts are written in the reverse order, so that the first applies.
     """
     verdicts = machine_verdicts(rows, transaction.rule, at, transaction.claims.seen)
-    if not holds(context.unplaced):
+    if not all_true(context.unplaced):
         verdicts[~context.unplaced] = Verdict.ALREADY_PLACED
     for job, held in zip(transaction.jobs, context.lease_held, strict=True):
         if not held:
@@ -89,17 +89,18 @@ def _serve(free: Amounts, at: Index, demand: Amounts, task: Index, verdicts: Ver
     """Serve one job's claims in order, write refusals to `verdicts`, and return what is left.
 
     `free` and the result are (machines, resource kinds), `demand` is (claims, resource kinds), and
-    `at` has the machine of each claim.
+    `at` (claims,) has each claim's row of `free`.
     """
-    # Order matters only on machines whose claims exceed what they have, and where a task is claimed
-    # twice. Both are rare, so judging those claims one by one does not show in a profile.
+    # Order matters in two cases. If claims exceed what a machine has, the claims on that machine
+    # are judged one by one. If a task is claimed twice, all claims of the job are. Both cases are
+    # rare, so they do not show in a profile.
     left = free.copy()
     if _distinct(task):
         live = (verdicts == ACCEPTED).nonzero()[0]
         np.subtract.at(left, at[live], demand[live])
         if not left.size or left.min() >= 0:
             return left
-        short = some_kind(left < 0)
+        short = any_kind(left < 0)
         left[short] = free[short]
         in_order = live[short[at[live]]]
     else:

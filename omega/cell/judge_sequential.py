@@ -193,20 +193,20 @@ class _SequentialJudge:
 
     def _may_evict(self, job: int, number: int) -> bool:
         """Return whether claims of the transaction's job `number` may evict tasks of `job`."""
-        about = int(np.searchsorted(self._victims.about, job))
-        if self._victims.minimum[about] > 0 and job in self._granted_to:
+        at = int(np.searchsorted(self._victims.distinct_job, job))
+        if self._victims.minimum[at] > 0 and job in self._granted_to:
             return False  # its gang may have its minimum only by the grants of this transaction
         precedence = self._context.precedence[number]
-        yields = self._victims.yields_to[about] <= precedence
-        return bool(yields or self._victims.own[number, about])
+        yields = self._victims.yields_to[at] <= precedence
+        return bool(yields or self._victims.own[number, at])
 
     def _rest_of_broken_gang(self, job: int, these: Index, left: _Left) -> Index:
         """Return the other tasks of a job if evicting these breaks its gang; none otherwise."""
-        about = int(np.searchsorted(self._victims.about, job))
+        at = int(np.searchsorted(self._victims.distinct_job, job))
         others = left.live & (self._victims.job == job)
         others[these] = False
         lost = self._lost(job, left) + int(np.count_nonzero(self._victims.job[these] == job))
-        if self._victims.placed[about] - lost >= self._victims.minimum[about]:
+        if self._victims.placed[at] - lost >= self._victims.minimum[at]:
             others[:] = False
         return np.flatnonzero(others)
 

@@ -25,8 +25,8 @@ from omega.model.arrays import (
     Mask,
     Sequences,
     States,
+    all_true,
     every_kind,
-    holds,
     positions,
 )
 from omega.model.claims import Claims
@@ -187,10 +187,10 @@ class View:
         assert self._undo is None, "claims are assumed"
         at = self.where(rows.id)
         known = at >= 0
-        if not holds(known):
+        if not all_true(known):
             at, rows = at[known], rows.take(known.nonzero()[0])
         newer = rows.revision > self._revision[at]
-        if not holds(newer):
+        if not all_true(newer):
             at, rows = at[newer], rows.take(newer.nonzero()[0])
         if not len(at):
             return 0

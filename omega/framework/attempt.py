@@ -32,13 +32,13 @@ from omega.framework.scheduler import (
     has_its_own_order,
 )
 from omega.limits import LIMITS, Limits
-from omega.model.arrays import Ids, Index, holds, positions
+from omega.model.arrays import Ids, Index, all_true, positions
 from omega.model.claims import Claims, Granularity, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.occupants import Occupants, Yielding
 from omega.model.outcomes import Outcome
 from omega.placement.looks import machines_that_yield, machines_to_look_at
-from omega.placement.patience import impatient_part, patient_groups, with_strict
+from omega.placement.patience import impatient_part, patient_groups, with_preferences_required
 from omega.placement.victims import place_with_evictions
 from omega.store.protocols import SchedulerStore
 
@@ -49,8 +49,8 @@ class PlanningContext:
 
     scheduler: Scheduler
     name: str
-    """The name of the replica: it differs among the processes of a kind, in transactions and in the
-    seeds of random generators."""
+    """The name of the replica. No two processes of a kind have the same. It is written into
+    transactions, and is part of the seeds of random generators."""
     run_seed: int
     new_id: Callable[[], UUID]
     """Makes transaction ids, which must never repeat on one store."""
@@ -65,7 +65,8 @@ class PlanningContext:
     preempts: bool = False
     """Whether to look for victims for jobs that find no room otherwise."""
     reclaiming: Reclaiming | None = None
-    """For a scheduler that does not preempt, whom a job of a tenant below its share may evict."""
+    """For a scheduler that does not preempt: which tasks of tenants with larger shares a job may
+    evict. None: it evicts nobody."""
     driver_places: bool = False
     """Whether to yield `PlaceAtRandom` for plain jobs; only drivers of simulations place jobs."""
     keeps_order: bool = False
@@ -132,8 +133,8 @@ def attempt(context: PlanningContext, jobs: Sequence[LeasedJob]) -> Effects[list
                 each.record_evictions(outcome.evicted_task[outcome.evicted_job == each.job.id])
         first = 0
         for each, job_claims in zip(together, claims, strict=True):
-            part = slice(first, first := first + len(job_claims))
-            each.record_outcome(job_claims, outcome.verdicts[part], outcome.machine[part])
+            its = slice(first, first := first + len(job_claims))
+            each.record_outcome(job_claims, outcome.verdicts[its], outcome.machine[its])
         if outcome.refused:
             # The paper, too, refreshes after a conflict: whoever took this room has probably
             # claimed on other machines as well.
@@ -161,7 +162,9 @@ def _begin_tries(active: Sequence[JobAttempt], tasks_max: int) -> list[JobAttemp
 def _think_or_let_driver_place(
     context: PlanningContext, together: Sequence[JobAttempt]
 ) -> Effects[bool]:
-    """Let the decision time pass, and let a simulation's driver place a plain job if it can.
+    """Let the added part of the decision time pass.
+
+    A simulation's driver also places a plain job, if it can.
 
     Returns True if the driver has placed the only job whole: nothing is left to commit.
     """
@@ -192,8 +195,11 @@ def _place(context: PlanningContext, view: View, together: Sequence[JobAttempt])
     with view.tentative():
         for each in together:
             rng = context.rng(each.job, each.tries)
-            each.patient = patient_groups(view, each.to_place)
-            claims = context.scheduler.place(view, with_strict(each.to_place, each.patient), rng)
+            # While a group is patient, its preferences are constraints.
+            each.patient_groups = patient_groups(view, each.to_place)
+            claims = context.scheduler.place(
+                view, with_preferences_required(each.to_place, each.patient_groups), rng
+            )
             if not _are_among(claims.task, each.to_place.unplaced):
                 raise InvariantBroken(
                     f"{context.scheduler.kind} claimed for tasks of job {each.job.id} that it was"
@@ -201,7 +207,7 @@ def _place(context: PlanningContext, view: View, together: Sequence[JobAttempt])
                 )
             if len(claims) < each.job.lacking:
                 claims = Claims.none()  # these claims of a gang would be refused
-            if not len(claims) and not each.patient:
+            if not len(claims) and not each.patient_groups:
                 each.record_room(view)
             placed.append(claims)
             if len(placed) < len(together):
@@ -227,8 +233,8 @@ def _make_way(
         machines = machines_to_look_at(view, job, rng)
         more = yield from look(machines)
         if not len(more):
-            # The machines that were drawn do not suffice. Read how much yields on every machine of
-            # the cell, and look on those where tasks fit once that is evicted.
+            # The first look found nothing. Read how much yields on every machine of the cell, and
+            # look on those where tasks fit once that is evicted.
             precedence = job.spec.precedence
             if precedence not in summaries:
                 summaries[precedence] = yield from called(
@@ -236,9 +242,10 @@ def _make_way(
                 )
             with _assuming(view, claims):
                 known = machines_that_yield(view, job, summaries[precedence], rng)
-            each.record_looks(machines, known)
             if len(np.setdiff1d(known, machines)):
                 more = yield from look(known)
+            if not len(more):
+                each.record_looks(machines, known, reclaims=context.reclaiming is not None)
         evictions = sum(len(others.evictions) for others in claims) + len(more.evictions)
         if evictions <= context.limits.claims_per_transaction_max:
             claims[number] = Claims.of([mine, more])
@@ -249,20 +256,22 @@ def _make_way(
 def _charge(
     context: PlanningContext, together: Sequence[JobAttempt], claims: Sequence[Claims]
 ) -> None:
-    """Where shares decide who is evicted, count what each job has placed and claims now."""
+    """Where shares decide who is evicted, charge each job for what it has placed and claims now."""
     if context.reclaiming is not None:
         for each, its in zip(together, claims, strict=True):
-            context.reclaiming.charge(each.job, np.setdiff1d(each.pending, its.task))
+            left = np.setdiff1d(each.pending, its.task)
+            context.reclaiming.charge(each.job, left)
 
 
 def _without_room(each: JobAttempt, claims: Claims) -> LeasedJob | None:
     """Return a job with the tasks for which victims may be looked for; None if there are none."""
     if len(claims) == len(each.to_place.unplaced):
         return None
-    everyone = np.ones(len(claims), dtype=np.bool_)
-    job = with_grants(each.to_place, claims, claims.machine, everyone, claims.task[:0])
-    job = impatient_part(job, each.patient)
-    if each.patient and (job.lacking > 1 or not len(job.unplaced)):
+    # The job as it is if all of its claims are granted, and none of its tasks is evicted.
+    all_granted, none_evicted = np.ones(len(claims), dtype=np.bool_), claims.task[:0]
+    job = with_grants(each.to_place, claims, claims.machine, all_granted, none_evicted)
+    job = impatient_part(job, each.patient_groups)
+    if each.patient_groups and (job.lacking > 1 or not len(job.unplaced)):
         # A gang that lacks several tasks waits as a whole, so nobody is evicted for a part of it.
         # Otherwise the groups that are not patient may evict, if they have tasks left.
         return None
@@ -285,8 +294,8 @@ def _look(
 ) -> Effects[Claims]:
     """Read who runs on these machines; return claims of the job there, with evictions.
 
-    `claims` are those that the attempt has made so far: their room is taken, and their victims are
-    evicted already.
+    `claims` are those of this try so far: the view is taken as if they were granted, and their
+    victims evicted.
     """
     occupants = yield from called("occupants", partial(occupants_of, machines))
     gone = occupants.named_in(Claims.of(claims).evictions)
@@ -318,7 +327,7 @@ def _yielding_to(precedence: int, store: SchedulerStore) -> Yielding:
 
 
 def _are_among(task: Index, unplaced: Index) -> bool:
-    if len(unplaced) == len(task) and holds(unplaced == task):
+    if len(unplaced) == len(task) and all_true(unplaced == task):
         return True
     return not (positions(unplaced, task) < 0).any()
 
@@ -327,15 +336,15 @@ def _commit(
     context: PlanningContext, view: View, together: Sequence[JobAttempt], claims: Sequence[Claims]
 ) -> Effects[Outcome]:
     """Commit the claims, if there are any, and patch the view with the fresh rows."""
-    parts = [
+    jobs = [
         (each.job.id, each.job.token, context.grants_min(each.job, job_claims), job_claims)
         for each, job_claims in zip(together, claims, strict=True)
         if len(job_claims)
     ]
-    if not parts:
+    if not jobs:
         return Outcome.nothing()
     transaction = Transaction.of(
-        parts,
+        jobs,
         id=context.new_id(),
         scheduler=context.scheduler.kind,
         replica=context.name,

@@ -18,12 +18,12 @@ from omega.cell.view import View
 from omega.events import JobAttempted
 from omega.lifecycle.states import ParkReason
 from omega.limits import Limits
-from omega.model.arrays import Ids, Index, Mask, Verdicts, holds
+from omega.model.arrays import Ids, Index, Mask, Verdicts, all_true
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import ACCEPTED, Verdict
 from omega.placement.diagnosis import Diagnosis, diagnose
-from omega.placement.patience import patience_left_ms, with_strict
+from omega.placement.patience import patience_left_ms, with_preferences_required
 from omega.reports.wording import things
 
 STUCK_MAX = 2
@@ -97,7 +97,7 @@ class JobAttempt:
         self.at_once = False
         self.looks: str | None = None
         """Where victims were looked for in vain, as the end of a sentence; None: nowhere."""
-        self.patient: frozenset[int] = frozenset()
+        self.patient_groups: frozenset[int] = frozenset()
         """The groups whose tasks the last try placed only on machines that they prefer."""
         self.ending: AttemptEnd | None = None
         self._room: OpenRoom | None = None
@@ -134,19 +134,18 @@ class JobAttempt:
             self.job = without(self.job, evicted)
             self.pending = np.concatenate([self.pending, evicted])
 
-    def record_looks(self, drawn: Ids, known: Ids) -> None:
+    def record_looks(self, drawn: Ids, known: Ids, *, reclaims: bool) -> None:
         """Record where victims were looked for in vain: on machines drawn, and on those known.
 
         `known` are the machines of `machines_that_yield`. It is empty if not even all that yields
-        in the cell would make room.
+        in the cell would make room. `reclaims`: only tasks of tenants with larger shares count.
         """
-        precedence = self.job.spec.precedence
-        self.looks = f"and of what runs in the cell, not enough yields to precedence {precedence}"
+        where = "of what runs in the cell"
         if len(known):
-            self.looks = (
-                f"and on {len(np.union1d(drawn, known)):,} machines that were searched, not enough"
-                f" yields to precedence {precedence}"
-            )
+            where = f"on {len(np.union1d(drawn, known)):,} machines that were searched"
+        whose = " and is of tenants with larger shares" if reclaims else ""
+        precedence = self.job.spec.precedence
+        self.looks = f"and {where}, not enough yields to precedence {precedence}{whose}"
 
     def place_all(self, placed: LeasedJob) -> None:
         """Record that the driver has placed all tasks of the job that were unplaced."""
@@ -209,7 +208,7 @@ class JobAttempt:
     @property
     def _patience_ms(self) -> int:
         waits = self.ending is AttemptEnd.NO_ROOM
-        return patience_left_ms(self.job, self.patient) if waits else 0
+        return patience_left_ms(self.job, self.patient_groups) if waits else 0
 
     def _diagnosis(self, view: View) -> Diagnosis | None:
         if self.ending is not AttemptEnd.NO_ROOM or not self._explains:
@@ -220,7 +219,7 @@ class JobAttempt:
                 f"the gang needs {self.job.lacking} tasks placed at once, and a commit takes"
                 f" {self._limits.claims_per_transaction_max}",
             )
-        found = diagnose(view, with_strict(self.job, self.patient))
+        found = diagnose(view, with_preferences_required(self.job, self.patient_groups))
         if found is None or found.reason.is_permanent or self.looks is None:
             return found
         return replace(found, detail=f"{found.detail}; {self.looks}")
@@ -266,7 +265,7 @@ def with_grants(
     if not len(claims):
         return job
     task, unplaced = claims.task, _still_unplaced(job, claims, granted, refused)
-    if not holds(granted):
+    if not all_true(granted):
         task, machine = task[granted], machine[granted]
     return _with_places(job, unplaced, task, machine)
 
@@ -292,7 +291,7 @@ def _with_places(job: LeasedJob, unplaced: Index, task: Index, machine: Ids) -> 
 
 
 def _still_unplaced(job: LeasedJob, claims: Claims, granted: Mask, refused: Index) -> Index:
-    if len(claims) == len(job.unplaced) and holds(granted):
+    if len(claims) == len(job.unplaced) and all_true(granted):
         return job.unplaced[:0]  # as many distinct tasks were granted as were unplaced
     unplaced = ~np.isin(job.unplaced, claims.task)
     if len(refused):

@@ -13,7 +13,7 @@ import numpy as np
 from omega.cell.view import View
 from omega.events import Sink, TasksLost
 from omega.framework.effects import Effects, called
-from omega.model.arrays import integers, some_kind
+from omega.model.arrays import any_kind, integers
 from omega.model.machines import DEAD
 
 FAILED, SHRANK = "failed", "shrank"
@@ -37,7 +37,7 @@ class MachineClearing:
 
     def _clear_dead(self, view: View) -> Effects[int]:
         is_dead = np.isin(view.state, DEAD)
-        in_use = some_kind(view.free != view.capacity)
+        in_use = any_kind(view.free != view.capacity)
         due = view.id[is_dead & (in_use | ~np.isin(view.id, self._cleared))]
         if not len(due):
             return 0

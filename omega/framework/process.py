@@ -62,7 +62,8 @@ class Process:
     """The name of this replica."""
     run_seed: int
     new_id: Callable[[], UUID]
-    """Makes transaction ids, which must never repeat on one store."""
+    """Makes ids that never repeat on one store: of transactions, and of this process as the holder
+    of the right to reclaim."""
     stop: threading.Event
     """The process ends after this is set."""
     pid: int = 0
@@ -76,14 +77,15 @@ class Process:
     driver_places: bool = False
     """Whether to let the driver place jobs of one group that needs only CPU, memory and disk
     (`JobSpec.is_plain`), by yielding `PlaceAtRandom`. Such attempts are not measured, so
-    this excludes `housekeeps`."""
-    housekeeps: bool = True
-    """Whether the process rescues jobs, expires and clears machines, wakes parked jobs, diagnoses,
-    measures, reports, gives views their signals, agrees on the order of the queue, evicts tasks for
-    jobs without room, and adds helpers. The paper's experiments need none of it and set False."""
+    this excludes `complete`."""
+    complete: bool = True
+    """False: the process only leases jobs, attempts them and hands them back, as the paper's
+    experiments need. True: it also rescues jobs, expires and clears machines, wakes parked jobs,
+    diagnoses, measures, reports, gives views their signals, agrees on the order of the queue,
+    evicts tasks for jobs without room, and adds helpers."""
 
     def __post_init__(self) -> None:
-        assert not (self.driver_places and self.housekeeps)
+        assert not (self.driver_places and self.complete)
         kind = self.scheduler.kind
         name = f"{kind}/{self.replica}"
         self.fold = SchedulerFold(self.clock)
@@ -92,12 +94,13 @@ class Process:
         """Computes the signals of its views."""
         self.emit = self.sink
         """Passes an event to all sinks."""
-        if self.housekeeps:
+        if self.complete:
             self.emit = fan_out(self.fold, self.signal_tracker, self.sink)
         self.rng = np.random.default_rng([self.run_seed, crc32(name.encode())])
         self._clearing = MachineClearing(self.emit)
-        # A planner of rounds finds by itself whom it could evict for its parked jobs.
-        is_woken_by_yields = self._preempts and self.scheduler.rounds is None
+        # Parked jobs are woken when there are tasks that yield to them. A planner of rounds looks
+        # for such tasks in each round, so its jobs are not woken for that.
+        wakes_for_evictions = self._preempts and self.scheduler.rounds is None
         self._room_watch = RoomWatch(self.clock, self.settings.rescue_interval_ms)
         self._order = self.scheduler.queue_order or QueueOrder(self.settings.queue_order)
         leases_all = self.scheduler.rounds is not None
@@ -119,7 +122,7 @@ class Process:
             kind,
             self.emit,
             self.scheduler.granularity,
-            YieldWaking(self.clock) if is_woken_by_yields else None,
+            YieldWaking(self.clock) if wakes_for_evictions else None,
             self._room_watch,
             self._fair,
         )
@@ -147,7 +150,7 @@ class Process:
     def _preempts(self) -> bool:
         """Whether jobs without room evict others: not in the paper's experiments, which keep no
         record of who runs where."""
-        return self.scheduler.preempts and self.housekeeps
+        return self.scheduler.preempts and self.complete
 
     def facts(self) -> Facts:
         """Return what the process reports to the store; any thread may call this."""
@@ -186,7 +189,8 @@ class Process:
     def end(self) -> Effects[None]:
         """Hand back every lease and remove the replica from the store's registry."""
         kind, held = self.scheduler.kind, self.leases.held()
-        # The jobs were not attempted, so this does not count as an attempt without progress.
+        # The jobs were not attempted. Without delay, another process can lease them at once.
+        # `progressed` sets their counts of fruitless attempts to 0; otherwise the store adds 1.
         backs = [HandBack(job, token, delay_ms=0, progressed=True) for job, token in held.items()]
         self.leases.drop(held)
         yield from self._leasing.hand_back(backs)
@@ -198,7 +202,7 @@ class Process:
         Raises BadInput if other replicas of the kind have agreed on another order. A scheduler with
         rounds leases all its jobs, whatever the order says, and does not agree on one.
         """
-        if not self.housekeeps or self.scheduler.rounds is not None:
+        if not self.complete or self.scheduler.rounds is not None:
             return
         kind, order, lease_ms = self.scheduler.kind, self._order, self.settings.lease_ms
         other = yield from called(
@@ -214,9 +218,9 @@ class Process:
             )
 
     def _reclaiming(self) -> Reclaiming | None:
-        """Return what decides whom jobs of tenants below their shares may evict; None: nobody."""
+        """Return what decides which tasks jobs may evict by tenants' shares; None: none."""
         after_s = self.scheduler.reclaim_after_s
-        if self._fair is None or after_s is None or not self.housekeeps:
+        if self._fair is None or after_s is None or not self.complete:
             return None
         kind, holder = self.scheduler.kind, self.new_id()
         return Reclaiming(
@@ -231,24 +235,24 @@ class Process:
             new_id=self.new_id,
             decision_time=self.decision_time,
             limits=self.limits,
-            explains=self.housekeeps,
+            explains=self.complete,
             preempts=self._preempts,
             reclaiming=self._reclaiming(),
             driver_places=self.driver_places,
-            signals=self.signal_tracker.signals if self.housekeeps else None,
+            signals=self.signal_tracker.signals if self.complete else None,
             keeps_order=self._fair is not None or self._deadlines is not None,
         )
-        meter = AttemptMeter(self.clock, self.emit) if self.housekeeps else NoAttemptMeter()
+        meter = AttemptMeter(self.clock, self.emit) if self.complete else NoAttemptMeter()
         leasing, settings = self._leasing, self.settings
         if self.scheduler.rounds is not None:
             return RoundPlanner(context, self.scheduler.rounds, leasing, meter, settings, self.emit)
         if self._fair is not None or self._deadlines is not None:
-            # These orders compare only pending jobs, so jobs without room must not be parked.
-            # `losers_first` keeps them in the queue, and those that lost conflicts as well. That
-            # they are not tried all the time is up to each order. FairQueue passes over the lane or
-            # tenant of a job without room. DeadlineQueue leases no jobs while the cell has no room,
-            # except a few now and then if something is free. If the scheduler preempts, it leases
-            # as many as it is asked for.
+            # These orders compare only pending jobs, so jobs without room must not be parked. With
+            # `losers_first` they stay in the queue, as do jobs that lost conflicts. Each order
+            # limits how often it tries them. FairQueue passes over jobs of the same lane or tenant
+            # that need at least as much. DeadlineQueue leases no jobs while the cell has no room,
+            # except a few now and then if something is free; for a scheduler that preempts, it
+            # leases as many as are asked for.
             settings = settings.model_copy(update={"losers_first": True})
         dispose = self.dispose or partial(disposition, settings=settings, rng=self.rng)
         if self._deadlines is not None:
@@ -256,7 +260,7 @@ class Process:
         jobs = JobPlanner(
             context, leasing, meter, self.clock, settings, self.rng, self._between, dispose
         )
-        if self.scheduler.elastic is None or not self.housekeeps:
+        if self.scheduler.elastic is None or not self.complete:
             return jobs
         return ElasticPlanner(
             context, self.scheduler.elastic, jobs, leasing, meter, self.clock, self.emit
@@ -269,7 +273,7 @@ class Process:
 
     def _housekeep(self) -> Effects[None]:
         """Do the periodic work that is due: rescue, clear machines, wake parked jobs, report."""
-        if not self.housekeeps:
+        if not self.complete:
             return
         if self._rescues.due():
             rescued = yield from called("rescue", lambda store: store.rescue())

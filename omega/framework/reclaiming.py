@@ -98,7 +98,7 @@ class Reclaiming:
 
     def _note(self, occupants: Occupants, claims: Claims) -> None:
         gone = np.flatnonzero(occupants.named_in(claims.evictions))
-        of = np.searchsorted(occupants.about, occupants.job[gone])
+        of = np.searchsorted(occupants.distinct_job, occupants.job[gone])
         amounts = by_resource(occupants.amounts[gone])
         for number in np.unique(of).tolist():
             self._queue.note_evicted(occupants.tenant[number], amounts[of == number].sum(axis=0))

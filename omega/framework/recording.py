@@ -90,7 +90,7 @@ class Recording:
     def occupants(self, machine: Ids) -> Occupants:
         """Read occupants, and note what is told of their jobs."""
         there = self._store.occupants(machine)
-        for at, job in enumerate(there.about.tolist()):
+        for at, job in enumerate(there.distinct_job.tolist()):
             known = self._known.get(job)
             spec = None if known is None else known.spec
             self._note(
@@ -211,14 +211,14 @@ class Recording:
         self, transaction: Transaction, held: Mask, live: Allocations | None
     ) -> Victims | None:
         """Return what ran of the jobs that evictions name; None if one of them is not known."""
-        about = sorted(set(transaction.claims.evictions.job.tolist()))
-        if not about:
+        victim_jobs = sorted(set(transaction.claims.evictions.job.tolist()))
+        if not victim_jobs:
             return NO_VICTIMS
-        facts = [self._known.get(job) for job in about]
+        facts = [self._known.get(job) for job in victim_jobs]
         if live is None or any(it is None for it in facts):
             return None
         sure = [it for it in facts if it is not None]
-        mine = np.flatnonzero(np.isin(live.job, about))
+        mine = np.flatnonzero(np.isin(live.job, victim_jobs))
         order = mine[np.lexsort((live.task[mine], live.job[mine]))]
         presented = {
             part.job for part, is_held in zip(transaction.jobs, held, strict=True) if is_held
@@ -228,17 +228,17 @@ class Recording:
             task=live.task[order],
             machine=live.machine[order],
             amounts=live.amounts[order],
-            about=integers(about),
+            distinct_job=integers(victim_jobs),
             yields_to=integers([it.yields_to for it in sure]),
             minimum=integers([it.minimum for it in sure]),
             placed=integers([it.placed for it in sure]),
             own=np.array(
                 [
-                    [part.job in presented and job in presented for job in about]
+                    [part.job in presented and job in presented for job in victim_jobs]
                     for part in transaction.jobs
                 ],
                 dtype=np.bool_,
-            ).reshape(len(transaction.jobs), len(about)),
+            ).reshape(len(transaction.jobs), len(victim_jobs)),
         )
 
     def _balances(
@@ -250,7 +250,7 @@ class Recording:
         if victims is None or before.live is None:
             return None
         specs: dict[int, JobSpec] = {}
-        for job in {part.job for part in transaction.jobs} | set(victims.about.tolist()):
+        for job in {part.job for part in transaction.jobs} | set(victims.distinct_job.tolist()):
             known = self._known.get(job)
             if known is None or known.spec is None:
                 return None

@@ -143,7 +143,7 @@ class _Stage:
         facts = zip(
             there.yields_to.tolist(), there.minimum.tolist(), there.placed.tolist(), strict=True
         )
-        self._about.update(zip(there.about.tolist(), facts, strict=True))
+        self._about.update(zip(there.distinct_job.tolist(), facts, strict=True))
         gone = set(self._evicted)
         names = zip(there.job.tolist(), there.task.tolist(), strict=True)
         return there.without(np.array([name in gone for name in names], dtype=np.bool_))
@@ -212,7 +212,7 @@ class _Stage:
             task=live.task[kept],
             machine=live.machine[kept],
             amounts=live.amounts[kept],
-            about=integers(named),
+            distinct_job=integers(named),
             yields_to=integers(yields_to),
             minimum=integers(minimum),
             placed=integers(placed) - integers(lost),
@@ -224,7 +224,7 @@ class _Stage:
         spec = self._job.spec
         drawn_by = {NUMBER: self._drawn_on(spec.tenant, spec.scheduler)}
         running = {NUMBER: len(self._placed)}
-        for job in victims.about.tolist() if self._quotas else ():
+        for job in victims.distinct_job.tolist() if self._quotas else ():
             status = self._store.job(job)
             if status is not None:
                 drawn_by[job] = self._drawn_on(status.tenant, status.scheduler)

@@ -79,7 +79,7 @@ def _may_go(occupants: Occupants, kind: str) -> Mask:
 
     The round decides itself which jobs of its kind run, and has counted the GPUs that are free.
     """
-    of = np.searchsorted(occupants.about, occupants.job)
+    of = np.searchsorted(occupants.distinct_job, occupants.job)
     kept = np.array([its == kind for its in occupants.scheduler], dtype=np.bool_)
     kept[of[(occupants.amounts[:, DEVICES] > 0).any(axis=1)]] = True
     return np.asarray(~kept[of])
@@ -91,5 +91,5 @@ def _evicted(view: View, occupants: Occupants, gone: Mask) -> Occupants:
         view.assume_removed(occupants.machine[gone], occupants.amounts[gone])
         occupants = occupants.without(gone)
         is_broken = occupants.placed < occupants.minimum
-        gone = np.asarray(is_broken[np.searchsorted(occupants.about, occupants.job)])
+        gone = np.asarray(is_broken[np.searchsorted(occupants.distinct_job, occupants.job)])
     return occupants

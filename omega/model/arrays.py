@@ -37,12 +37,12 @@ def every_kind(condition: Mask) -> Mask:
     return np.asarray(condition.all(axis=-1))
 
 
-def some_kind(condition: Mask) -> Mask:
+def any_kind(condition: Mask) -> Mask:
     """Return for each row whether the condition holds in at least one resource kind."""
     return np.asarray(condition.any(axis=-1))
 
 
-def holds(condition: Mask) -> bool:
+def all_true(condition: Mask) -> bool:
     """Return whether all elements are true; several times as fast as `all` on short arrays."""
     return int(np.count_nonzero(condition)) == condition.size
 
@@ -55,7 +55,7 @@ def freeze(*arrays: NDArray[np.generic]) -> None:
 
 def ascends(ids: Ids | Index) -> bool:
     """Return whether the values strictly increase; several times as fast as with `np.diff`."""
-    return len(ids) < 2 or holds(ids[1:] > ids[:-1])  # noqa: PLR2004 - two can be compared
+    return len(ids) < 2 or all_true(ids[1:] > ids[:-1])  # noqa: PLR2004 - two can be compared
 
 
 def distinct(values: Ids | Index) -> Index:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import numpy as np
 
-from omega.model.arrays import Amounts, Ids, Index, Sequences, freeze, holds
+from omega.model.arrays import Amounts, Ids, Index, Sequences, all_true, freeze
 from omega.model.resources import KINDS
 
 
@@ -100,7 +100,7 @@ class Claims:
     def __post_init__(self) -> None:
         assert len(self.task) == len(self.machine) == len(self.seen) == len(self.shape)
         assert self.shapes.shape[1:] == (KINDS,)
-        assert holds(self.shapes >= 0), "a claim takes; it never gives"
+        assert all_true(self.shapes >= 0), "a claim takes; it never gives"
         assert _distinct(self.machine, self.alternates), "a claim names a machine once"
         freeze(self.task, self.machine, self.seen, self.shape, self.shapes)
 

@@ -26,7 +26,7 @@ class Occupants:
     amounts: Amounts
     started_ms: Ids
 
-    about: Ids
+    distinct_job: Ids
     """The distinct jobs, ascending; all that follows has one entry for each."""
     precedence: Counts
     yields_to: Ids
@@ -43,11 +43,18 @@ class Occupants:
 
     def __post_init__(self) -> None:
         assert len(self.job) == len(self.task) == len(self.machine) == len(self.amounts)
-        assert len(self.about) == len(self.precedence) == len(self.yields_to) == len(self.minimum)
-        assert len(self.about) == len(self.placed) == len(self.running) == len(self.scheduler)
-        assert len(self.about) == len(self.tenant)
-        assert ascends(self.about)
-        freeze(self.job, self.task, self.machine, self.amounts, self.started_ms, self.about)
+        assert (
+            len(self.distinct_job)
+            == len(self.precedence)
+            == len(self.yields_to)
+            == len(self.minimum)
+        )
+        assert (
+            len(self.distinct_job) == len(self.placed) == len(self.running) == len(self.scheduler)
+        )
+        assert len(self.distinct_job) == len(self.tenant)
+        assert ascends(self.distinct_job)
+        freeze(self.job, self.task, self.machine, self.amounts, self.started_ms, self.distinct_job)
         freeze(self.precedence, self.yields_to, self.minimum, self.placed, self.running)
 
     def __len__(self) -> int:
@@ -72,8 +79,8 @@ class Occupants:
 
     def without(self, gone: Mask) -> "Occupants":
         """Return those that are left when the tasks for which `gone` is true are evicted."""
-        lost = np.searchsorted(self.about, self.job[gone])
-        losses = np.bincount(lost, minlength=len(self.about))
+        lost = np.searchsorted(self.distinct_job, self.job[gone])
+        losses = np.bincount(lost, minlength=len(self.distinct_job))
         placed, running = self.placed - losses, self.running - losses
         return replace(self.only(~gone), placed=placed, running=running)
 

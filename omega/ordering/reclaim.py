@@ -169,13 +169,13 @@ class _Victims:
     """
 
     def __init__(self, shares: Shares, job: LeasedJob, occupants: Occupants) -> None:
-        of = np.searchsorted(occupants.about, occupants.job)
+        of = np.searchsorted(occupants.distinct_job, occupants.job)
         mine, other = _partings(shares, job.spec.tenant, occupants.tenant)
         is_gang = occupants.minimum > 0
-        read = np.bincount(of, minlength=len(occupants.about))
-        yields = (occupants.yields_to <= job.spec.precedence) & (occupants.about != job.id)
+        read = np.bincount(of, minlength=len(occupants.distinct_job))
+        yields = (occupants.yields_to <= job.spec.precedence) & (occupants.distinct_job != job.id)
         yields &= (other != ROOT) & (~is_gang | (read == occupants.running))
-        latest = np.zeros(len(occupants.about), dtype=np.int64)
+        latest = np.zeros(len(occupants.distinct_job), dtype=np.int64)
         np.maximum.at(latest, of, occupants.started_ms)
         began_ms = np.where(is_gang[of], latest[of], occupants.started_ms)
         at = np.flatnonzero(yields[of])

@@ -58,7 +58,7 @@ def diagnose(view: View, job: LeasedJob) -> Diagnosis | None:
     if len(job.unplaced) < max(1, job.lacking) or has_room(view, job):
         return None
     empty = emptied(view)
-    anew = alone(job)
+    anew = with_no_task_placed(job)
     hopeless = {group: _why_never(empty, anew, group) for group in groups}
     hopeful = [group for group in groups if hopeless[group] is None]
     if sum(len(job.unplaced_in(group)) for group in hopeful) < max(1, job.lacking):
@@ -92,8 +92,8 @@ def emptied(view: View) -> View:
     return View(Snapshot(rows, view.names, view.catalogue, view.codes, view.mark, view.generation))
 
 
-def alone(job: LeasedJob) -> LeasedJob:
-    """Return the job as if none of its tasks ran, so that no machine is taken by a sibling."""
+def with_no_task_placed(job: LeasedJob) -> LeasedJob:
+    """Return the job as if none of its tasks had a place, so that none excludes a machine."""
     return replace(job, placed_task=np.zeros(0, np.intp), placed_machine=integers())
 
 
@@ -137,12 +137,12 @@ def _mismatch(empty: View, asked: TaskGroup, group: int) -> str:
     for constraint in asked.constraints:
         if not (meets(empty, constraint) & empty.open).any():
             there_are = _values(empty, constraint.attribute)
-            return f"group {group} asks for {told(constraint)}; {there_are}"
-    together = " and ".join(told(constraint) for constraint in asked.constraints)
+            return f"group {group} asks for {constraint_text(constraint)}; {there_are}"
+    together = " and ".join(constraint_text(constraint) for constraint in asked.constraints)
     return f"no machine meets at once all that group {group} asks for: {together}"
 
 
-def told(constraint: Constraint) -> str:
+def constraint_text(constraint: Constraint) -> str:
     """Return a constraint as text, with only the first of its values if there are many."""
     more = len(constraint.values) - VALUES_SHOWN_MAX
     if more <= 0:
@@ -168,7 +168,7 @@ def _why_not_now(view: View, job: LeasedJob, group: int) -> str:
     matches = matching(view, asked) & view.open
     if not matches.any():
         return f"every machine that group {group} may use is down or draining"
-    if asked.different_machines and len(room(view, alone(job), group).at):
+    if asked.different_machines and len(room(view, with_no_task_placed(job), group).at):
         return f"every machine with room for group {group} runs a task of it already"
     return _shortage(view, asked, group, matches, now=True)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from omega.cell.view import View
 from omega.model.jobs import LeasedJob, TaskGroup
-from omega.placement.diagnosis import alone, emptied, has_room
+from omega.placement.diagnosis import emptied, has_room, with_no_task_placed
 from omega.placement.feasibility import room
 from omega.placement.groups import waiting_groups
 
@@ -24,13 +24,15 @@ def patient_groups(view: View, job: LeasedJob) -> frozenset[int]:
     """Return the numbers of the groups whose unplaced tasks wait for machines that they prefer."""
     if all(group.patience_ms <= job.age_ms for group in job.spec.groups):
         return frozenset()  # the usual case, found without looking up the unplaced tasks
-    empty, anew = emptied(view), alone(job)
+    empty, anew = emptied(view), with_no_task_placed(job)
     in_time = [g for g in waiting_groups(job) if job.spec.groups[g].patience_ms > job.age_ms]
-    patient = frozenset(g for g in in_time if len(room(empty, with_strict(anew, [g]), g).at))
-    return patient if has_room(empty, with_strict(anew, patient)) else frozenset()
+    patient = frozenset(
+        g for g in in_time if len(room(empty, with_preferences_required(anew, [g]), g).at)
+    )
+    return patient if has_room(empty, with_preferences_required(anew, patient)) else frozenset()
 
 
-def with_strict(job: LeasedJob, groups: Collection[int]) -> LeasedJob:
+def with_preferences_required(job: LeasedJob, groups: Collection[int]) -> LeasedJob:
     """Return the job with the preferences of these groups as constraints; the same if none."""
     if not groups:
         return job

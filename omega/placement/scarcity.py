@@ -19,7 +19,7 @@ import numpy as np
 
 from omega.cell.demand import RESOURCES, Constraints, Demand
 from omega.cell.view import View
-from omega.model.arrays import Counts, Index, Mask, Score, holds
+from omega.model.arrays import Counts, Index, Mask, Score, all_true
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob, TaskGroup
 from omega.model.resources import DEVICES
@@ -29,8 +29,10 @@ from omega.placement.groups import chosen_claims, claims_for, place_each
 from omega.placement.scores import ScoreFunction
 
 NEARLY: Final = 0.1
-"""Machines whose prices differ by no more than this share are equally cheap. Without it tasks break
-into empty machines of a model as soon as those of another cost a little more."""
+"""How far above the cheapest price of a level a price may be, as a share of it: machines of one
+level are equally cheap. Without levels, a small difference in price between two hardware models
+would send tasks to empty machines of the cheaper model although machines of the other are partly
+used."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +70,15 @@ def eligibility(view: View, constraints: tuple[Constraints, ...]) -> Eligibility
 
 
 def prices(view: View, demand: Demand) -> tuple[Score, Index]:
-    """Return the distinct prices of machines, and for each machine the position of its price.
+    """Return the prices of classes of machines, and for each machine the position of its price.
+
+    If GPUs are asked for, a class has two prices: first all those of machines without GPUs, then
+    all those of machines with. Prices may repeat, and some may be of no machine.
 
     Each set of constraints costs what its tasks ask for, as a multiple of what is free on the open
     machines that they may use, in the resource where this is highest. The price of a machine is the
-    sum over the sets of those who may use it. GPUs count on machines with GPUs only.
+    sum of the costs of all sets of constraints that it meets. GPUs count on machines with GPUs
+    only.
     """
     eligible = eligibility(view, demand.constraints)
     classes = len(eligible.meets)
@@ -88,15 +94,15 @@ def prices(view: View, demand: Demand) -> tuple[Score, Index]:
 
 
 def _free(view: View, resources: int) -> Score:
-    """Return what is free on open machines, of the first resources as of `task_demand`.
+    """Return what is free on open machines: (resources, machines).
 
-    The result is (resources, machines).
+    These are the first `resources` of CPU, memory, disk, and the GPUs of a machine together.
     """
     free = np.empty((resources, len(view)))
     free[: DEVICES.start] = view.free.T[: DEVICES.start]
     if resources > DEVICES.start:
         free[DEVICES.start] = view.free.T[DEVICES].sum(axis=0)
-    if not holds(view.open):
+    if not all_true(view.open):
         free[:, ~view.open] = 0
     return free
 
@@ -111,7 +117,7 @@ def ranks(room: Room, demand: Demand) -> Counts:
 
 
 def _ranked(price: Score, present: Index) -> Counts:
-    """Return the rank of each price, of those at these positions; others have 0."""
+    """Return the rank of each of the prices at these positions; other entries are 0."""
     rank = np.zeros(len(price), dtype=np.int64)
     level, limit = -1, -1.0
     for one in present[np.argsort(price[present], kind="stable")].tolist():
@@ -136,8 +142,8 @@ def cheap_part(room: Room, wanted: int, demand: Demand) -> Room:
 def cheap_first(choose: Choose) -> Choose:
     """Return a function that fills cheap machines, and lets `choose` choose among equals.
 
-    Machines that are equally dear are filled before dearer ones; `choose` is asked for those of
-    which some are left over.
+    Levels of price are filled completely, from the cheapest on. At the last level, where not all
+    machines are needed, `choose` decides.
     """
 
     def chosen(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
@@ -155,9 +161,10 @@ def cheap_first(choose: Choose) -> Choose:
 
 
 def cheap_if_as_few(choose: Choose) -> Choose:
-    """Return the like for a `choose` that takes few machines: cheap ones, if they are as few.
+    """Return a function for a `choose` that takes as few machines as it can.
 
-    Otherwise `choose` chooses among all.
+    It lets `choose` choose among the cheap machines only, unless that takes more machines than
+    choosing among all.
     """
 
     def chosen(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
@@ -238,5 +245,9 @@ def _those(room: Room, which: Mask) -> Room:
 
 
 def _given_of(room: Room, wanted: int, choose: Choose, rng: np.random.Generator) -> Counts:
-    """Return what `choose` returns, which must not be asked where there is no choice."""
+    """Return how many of the wanted tasks each machine of a room gets.
+
+    If they fill the room, each machine gets as many as it takes. Otherwise `choose` decides: it may
+    assume that there is more room than it needs.
+    """
     return room.tasks if room.total == wanted else choose(room, wanted, rng)

@@ -108,10 +108,10 @@ class _Way:
         self._job = job
         self._occupants = occupants
         # Of occupants, `job`, `task`, `machine`, `amounts` and `started_ms` have an entry for each
-        # task; `about` (the jobs), `precedence`, `yields_to`, `minimum`, `placed` and `running` for
+        # task; `distinct_job`, `precedence`, `yields_to`, `minimum`, `placed` and `running` for
         # each job. A job's `number` is its position there; `of` has it for each task.
-        of = np.searchsorted(occupants.about, occupants.job)
-        yields = (occupants.yields_to <= job.spec.precedence) & (occupants.about != job.id)
+        of = np.searchsorted(occupants.distinct_job, occupants.job)
+        yields = (occupants.yields_to <= job.spec.precedence) & (occupants.distinct_job != job.id)
         order = np.lexsort(
             (-occupants.task, -occupants.job, -occupants.started_ms, occupants.precedence[of])
         )
@@ -176,13 +176,15 @@ class _Way:
     def _evict(self, gone: Index) -> None:
         self._view.assume_removed(self._occupants.machine[gone], self._occupants.amounts[gone])
         self._alive[gone] = False
-        lost = np.searchsorted(self._occupants.about, self._occupants.job[gone])
+        lost = np.searchsorted(self._occupants.distinct_job, self._occupants.job[gone])
         self._slack = np.maximum(self._slack - np.bincount(lost, minlength=len(self._slack)), 0)
 
     def _gangs_of(self, fallen: Sequence[int]) -> dict[int, list[int]]:
         gangs: dict[int, list[int]] = {}
         for position in fallen:
-            number = int(np.searchsorted(self._occupants.about, self._occupants.job[position]))
+            number = int(
+                np.searchsorted(self._occupants.distinct_job, self._occupants.job[position])
+            )
             gangs.setdefault(number, []).append(position)
         return gangs
 

@@ -363,7 +363,7 @@ class Run:
             decision_time=DecisionTimeByKind(by_kind=experiment.decision_times),
             limits=experiment.limits,
             dispose=experiment.give_up.dispose,
-            housekeeps=False,
+            complete=False,
             driver_places=experiment.is_compiled,
         )
 

@@ -15,7 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omega.cell.view import View
-from omega.model.arrays import Amounts, Ids, Index, counted, distinct, every_kind, holds, integers
+from omega.model.arrays import (
+    Amounts,
+    Ids,
+    Index,
+    all_true,
+    counted,
+    distinct,
+    every_kind,
+    integers,
+)
 from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineRows, MachineState, Snapshot
 from omega.model.resources import KINDS, Kind
@@ -135,9 +144,9 @@ class CellRows(View):
         """
         at, times = counted(machine)
         at -= 1
-        if at[0] < 0 or at[-1] >= len(self) or not holds(self._open[at]):
+        if at[0] < 0 or at[-1] >= len(self) or not all_true(self._open[at]):
             return False
-        if seen is not None and not holds(self._sequence[machine - 1] == seen):
+        if seen is not None and not all_true(self._sequence[machine - 1] == seen):
             return False
         left = []
         for kind in demand.nonzero()[0].tolist():

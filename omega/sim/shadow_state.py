@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 import numpy as np
 
 from omega.errors import InvariantBroken
-from omega.model.arrays import Amounts, Index, Mask, holds, some_kind
+from omega.model.arrays import Amounts, Index, Mask, all_true, any_kind
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineRows, MachineState
@@ -71,7 +71,7 @@ class ShadowState:
         held = np.zeros_like(self.used)
         for on, amounts in self.live.values():
             held[on] += amounts
-        if (machine := _first(some_kind(self.used != held))) is not None:
+        if (machine := _first(any_kind(self.used != held))) is not None:
             told = f"starts with {_said(self.used[machine])}, its tasks {_said(held[machine])}"
             self.fail(machine, told)
 
@@ -193,16 +193,16 @@ class ShadowState:
         self._offers_told.append((self._now_s(), "offered", amounts))
         kinds = amounts.shape[1]
         held = self.used[1:, :kinds] + self.locked[1:, :kinds]
-        if (at := _first(some_kind(held > self.capacity[1:, :kinds]))) is not None:
+        if (at := _first(any_kind(held > self.capacity[1:, :kinds]))) is not None:
             self._expect_room(np.array([at + 1]))
         self._offers.append(amounts)
 
     def take_back(self, left: Amounts) -> None:
         """Unlock the rest of an offer; fail unless it is what was offered less what was granted."""
         taken, self._taken = self._taken, np.zeros_like(left)
-        meant = (at for at, one in enumerate(self._offers) if holds(one - left == taken))
+        meant = (at for at, one in enumerate(self._offers) if all_true(one - left == taken))
         if (number := next(meant, None)) is None:
-            machine = 1 + (_first(some_kind(left > 0)) or 0)
+            machine = 1 + (_first(any_kind(left > 0)) or 0)
             self.fail(machine, "what is given back is not what is left of an offer")
         del self._offers[number]
         self._lock(left, -1)
@@ -211,7 +211,7 @@ class ShadowState:
     def compare_free(self, free: Amounts) -> None:
         """Fail unless the allocator's free amounts are those neither used nor offered."""
         expected = (self.capacity - self.used - self.locked)[1:, : free.shape[1]]
-        if (at := _first(some_kind(expected != free))) is not None:
+        if (at := _first(any_kind(expected != free))) is not None:
             self.fail(at + 1, f"has {_said(expected[at])} to offer; told {_said(free[at])}")
 
     def expect_punctual_ends(self) -> None:
@@ -225,8 +225,8 @@ class ShadowState:
     def compare(self, rows: MachineRows) -> None:
         """Fail unless the cell's rows equal the shadow state."""
         at = rows.id
-        differs = some_kind(rows.used != self.used[at])
-        differs |= some_kind(rows.capacity != self.capacity[at])
+        differs = any_kind(rows.used != self.used[at])
+        differs |= any_kind(rows.capacity != self.capacity[at])
         differs |= (rows.sequence != self.sequence[at]) | (rows.state != self.state[at])
         if (row := _first(differs)) is None:
             return
@@ -279,9 +279,9 @@ class ShadowState:
     def _expect_room(self, machines: Index) -> None:
         """Fail if an amount of these machines is used or offered twice."""
         used, locked = self.used[machines], self.locked[machines]
-        if (at := _first(some_kind(locked < 0))) is not None:
+        if (at := _first(any_kind(locked < 0))) is not None:
             self.fail(int(machines[at]), "was granted what was not offered")
-        if (at := _first(some_kind(used + locked > self.capacity[machines]))) is not None:
+        if (at := _first(any_kind(used + locked > self.capacity[machines]))) is not None:
             machine = int(machines[at])
             held = f"{_said(used[at])} and {_said(locked[at])} offered"
             self.fail(machine, f"holds {held}, of {_said(self.capacity[machine])}")

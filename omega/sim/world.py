@@ -12,7 +12,7 @@ from math import inf
 
 import numpy as np
 
-from omega.model.arrays import Amounts, Ids, holds
+from omega.model.arrays import Amounts, Ids, all_true
 from omega.model.claims import Claims
 from omega.model.outcomes import Outcome
 from omega.sim.cell import SimulatedCell
@@ -67,7 +67,7 @@ class World:
                 if np.count_nonzero(mine):
                     machine = outcome.machine
                     task, amounts = claims.task, claims.demand_on(machine)
-                    if not holds(mine):
+                    if not all_true(mine):
                         task, machine, amounts = task[mine], machine[mine], amounts[mine]
                     job_id = np.full(len(task), job.lease.id)
                     grant = Grant(job_id, task, machine, amounts, job, tell, lose)

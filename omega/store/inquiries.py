@@ -52,7 +52,11 @@ class WaitingJob:
 
 @dataclass(frozen=True)
 class Line:
-    """The pending jobs of one kind that are leased before a given one, and may be leased now."""
+    """The pending jobs of one kind that may be leased now and come before a given one.
+
+    They do by precedence and age. Orders by start deadlines lease jobs of equal precedence by their
+    keys instead.
+    """
 
     higher: int
     """Jobs of higher precedence, counted up to LINE_MAX."""
@@ -65,6 +69,10 @@ class Line:
     def ahead(self) -> int:
         """How many are ahead."""
         return self.higher + self.older
+
+    def above(self, precedence: int) -> "Line":
+        """Return those of a higher precedence than this one, the given job's."""
+        return Line(self.higher, 0, tuple(it for it in self.first if it.precedence > precedence))
 
 
 @dataclass(frozen=True)
@@ -91,7 +99,7 @@ class RecordedClaim:
 
 
 @dataclass(frozen=True)
-class RecordedAttempt:
+class JobTransaction:
     """A job's part of a recorded transaction."""
 
     transaction: UUID
@@ -119,20 +127,20 @@ class LineReader(Protocol):
         ...
 
 
-class AttemptReader(Protocol):
+class JobTransactionReader(Protocol):
     """What is on record of the commits for a job."""
 
-    def attempts_of(self, job: int, *, attempts_max: int) -> list[RecordedAttempt]:
+    def transactions_of(self, job: int, *, transactions_max: int) -> list[JobTransaction]:
         """Return the newest recorded transactions that claimed for a job, newest first."""
         ...
 
 
 def traced(
-    attempts: Sequence[RecordedAttempt], rivals: Mapping[tuple[UUID, int], Rival]
-) -> list[RecordedAttempt]:
+    attempts: Sequence[JobTransaction], rivals: Mapping[tuple[UUID, int], Rival]
+) -> list[JobTransaction]:
     """Return the attempts with the rivals of their refused claims, by transaction and machine."""
     return [
-        RecordedAttempt(
+        JobTransaction(
             it.transaction,
             it.scheduler,
             it.replica,
@@ -155,7 +163,7 @@ def traced(
     ]
 
 
-def refusals_of(attempts: Sequence[RecordedAttempt]) -> list[tuple[RecordedAttempt, int]]:
+def refusals_of(attempts: Sequence[JobTransaction]) -> list[tuple[JobTransaction, int]]:
     """Return the attempt and machine of the refused claims to trace, at most so many."""
     found = {
         (it.transaction, claim.machine): (it, claim.machine)

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from omega.model.outcomes import Verdict
-from omega.store.inquiries import AttemptReader, RecordedAttempt
+from omega.store.inquiries import JobTransaction, JobTransactionReader
 
 ATTEMPTS_MAX: Final = 200
 """Transactions of one job that are told ..."""
@@ -104,7 +104,7 @@ class Searched:
 class JobRecords:
     """What is on record of a job."""
 
-    attempts: tuple[RecordedAttempt, ...]
+    attempts: tuple[JobTransaction, ...]
     """Newest first, as all of these."""
     evictions: tuple[RecordedEviction, ...]
     runs: tuple[PastRun, ...]
@@ -127,7 +127,7 @@ class MachineRecords:
     searched: Searched
 
 
-class StoryReader(AttemptReader, Protocol):
+class StoryReader(JobTransactionReader, Protocol):
     """What is on record of one job or of one machine."""
 
     def job_records(self, job: int) -> JobRecords:
@@ -140,7 +140,7 @@ class StoryReader(AttemptReader, Protocol):
 
 
 def machines_of(
-    attempts: Sequence[RecordedAttempt],
+    attempts: Sequence[JobTransaction],
     evictions: Sequence[RecordedEviction],
     runs: Sequence[PastRun],
 ) -> set[int]:

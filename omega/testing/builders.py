@@ -371,7 +371,7 @@ def some_victims(
         task=np.array([task for _, task, *_ in live], dtype=np.intp),
         machine=integers([machine for _, _, machine, _ in live]),
         amounts=integers([amounts for *_, amounts in live]).reshape(-1, KINDS),
-        about=integers(named),
+        distinct_job=integers(named),
         yields_to=integers([job.yields_to for job in about]),
         minimum=integers([job.minimum for job in about]),
         placed=integers([len(job.placed) for job in about]),

@@ -123,14 +123,14 @@ class AttemptContract(Contract):
 
         claim(store, loser, [0, 1], [two, one])
 
-        (attempt,) = store.attempts_of(loser.id, attempts_max=5)
+        (attempt,) = store.transactions_of(loser.id, transactions_max=5)
         assert (0, 2) == (attempt.granted, attempt.refused)
         assert ("batch", "0") == (attempt.scheduler, attempt.replica)
         assert [(0, two, Verdict.OVERCOMMIT), (1, one, Verdict.OVERCOMMIT)] == [
             (it.task, it.machine, it.verdict) for it in attempt.claims
         ]
         assert [other.id, winner.id] == [it.taken_by and it.taken_by.job for it in attempt.claims]
-        (won,) = store.attempts_of(winner.id, attempts_max=5)
+        (won,) = store.transactions_of(winner.id, transactions_max=5)
         assert (1, 0, None) == (won.granted, won.refused, won.claims[0].taken_by)
 
     def test_the_last_who_was_granted_the_machine_before_is_told(self, store: Store) -> None:
@@ -142,7 +142,7 @@ class AttemptContract(Contract):
         end(store, second, 0)
         grant(store, late, [0], [machine])
 
-        (attempt,) = store.attempts_of(loser.id, attempts_max=5)
+        (attempt,) = store.transactions_of(loser.id, transactions_max=5)
 
         rival = attempt.claims[0].taken_by
         assert rival is not None
@@ -155,7 +155,7 @@ class AttemptContract(Contract):
 
         claim(store, job, [0], [machine], cpu_milli=1_001)
 
-        (attempt,) = store.attempts_of(job.id, attempts_max=5)
+        (attempt,) = store.transactions_of(job.id, transactions_max=5)
         assert [None] == [it.taken_by for it in attempt.claims]
 
     def test_the_newest_come_first_and_no_more_than_asked_for(self, store: Store) -> None:
@@ -165,7 +165,7 @@ class AttemptContract(Contract):
         claim(store, job, [1], [machine])
 
         assert [(1, 0), (0, 1)] == [
-            (it.granted, it.refused) for it in store.attempts_of(job.id, attempts_max=5)
+            (it.granted, it.refused) for it in store.transactions_of(job.id, transactions_max=5)
         ]
-        assert 1 == len(store.attempts_of(job.id, attempts_max=1))
-        assert [] == store.attempts_of(job.id + 1_000, attempts_max=5)
+        assert 1 == len(store.transactions_of(job.id, transactions_max=1))
+        assert [] == store.transactions_of(job.id + 1_000, transactions_max=5)

@@ -39,7 +39,7 @@ class OccupantContract(Contract):
         assert [one, two, two, two] == there.machine.tolist()
         assert [1_000] * 4 == there.amounts[:, Kind.CPU_MILLI].tolist()
         assert (there.started_ms <= store.now_ms()).all()
-        assert [gang.id, stays.id] == there.about.tolist()
+        assert [gang.id, stays.id] == there.distinct_job.tolist()
         assert [-3, 0] == there.precedence.tolist()
         assert [PRECEDENCE_GAP - 3, NEVER_YIELDS] == there.yields_to.tolist()
         assert [2, 0] == there.minimum.tolist()
@@ -49,7 +49,7 @@ class OccupantContract(Contract):
             zip(there.placed.tolist(), there.running.tolist(), strict=True)
         )
         assert 0 == len(store.occupants(integers([three])).job)
-        assert 0 == len(store.occupants(integers([])).about)
+        assert 0 == len(store.occupants(integers([])).distinct_job)
 
     def test_what_yields_to_a_precedence_is_summed_up_by_machine(self, store: Store) -> None:
         one, two, three, _ = add_a_cell(store, 4, gpus=1)

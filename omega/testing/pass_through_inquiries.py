@@ -5,7 +5,7 @@ Promise  It changes nothing and keeps nothing.
 Source   omega/store/inquiries.py, omega/store/stories.py, omega/store/watching.py.
 """
 
-from omega.store.inquiries import Line, RecordedAttempt, WaitingJob
+from omega.store.inquiries import JobTransaction, Line, WaitingJob
 from omega.store.protocols import Store
 from omega.store.stories import JobRecords, MachineRecords
 from omega.store.watching import Judged, QueueLine
@@ -25,9 +25,9 @@ class InquiriesPassThrough:
         """Pass on."""
         return self._store.line_before(scheduler, precedence, job, jobs_max=jobs_max)
 
-    def attempts_of(self, job: int, *, attempts_max: int) -> list[RecordedAttempt]:
+    def transactions_of(self, job: int, *, transactions_max: int) -> list[JobTransaction]:
         """Pass on."""
-        return self._store.attempts_of(job, attempts_max=attempts_max)
+        return self._store.transactions_of(job, transactions_max=transactions_max)
 
     def job_records(self, job: int) -> JobRecords:
         """Pass on."""

@@ -63,7 +63,7 @@ class PlannedContract(Contract):
         assert [Verdict.GANG_BROKEN, Verdict.STALE] == outcome.verdicts.tolist()
         assert [0, 1] == outcome.fresh.sequence.tolist()
         assert 1 == len(store.jobs()) == len(store.allocations())
-        assert 1 == len(store.attempts_of(store.jobs()[0].id, attempts_max=9))
+        assert 1 == len(store.transactions_of(store.jobs()[0].id, transactions_max=9))
 
     def test_a_task_that_ends_does_not_change_a_plan(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1)

@@ -238,7 +238,6 @@ class _Flow:
     def start(self) -> None:
         """Start to forward."""
         self._replies.start()  # first, because a caller may wait for the reply to a request
-        self._requests.start()
 
     def join(self) -> None:
         """Wait until both directions have ended."""
@@ -267,6 +266,7 @@ class _Flow:
         _break(self._server, socket.SHUT_WR)
 
     def _pass_replies(self) -> None:
+        self._requests.start()  # here, because this joins it, be the server gone at once
         with suppress(OSError):
             while data := self._server.recv(CHUNK):
                 self._gates[Way.REPLIES].wait()

@@ -199,7 +199,7 @@ class Replay:
             task=np.array([task for _, task, _ in live], dtype=np.intp),
             machine=integers([held.machine for _, _, held in live]),
             amounts=np.array([held.amounts for _, _, held in live], np.int64).reshape(-1, KINDS),
-            about=integers(about),
+            distinct_job=integers(about),
             yields_to=integers([job_state.yields_to for job_state in states]),
             minimum=integers([job_state.minimum for job_state in states]),
             placed=integers([job_state.placed for job_state in states]),

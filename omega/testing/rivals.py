@@ -3,7 +3,6 @@
 Goal     Commits collide in the database as in production: from processes that share nothing.
 Promise  A lap begins for all processes at once; before and after it nobody works on the cell. The
          result is a complete history, or the error of a process that could not finish.
-Source   omega/testing/races.py has what each process does.
 Source   omega/testing/races.py says what each of them does.
 """
 

@@ -284,7 +284,7 @@ def plain_victims(
                 part.job for part, own in zip(transaction.jobs, victims.own, strict=True) if own[at]
             ),
         )
-        for at, job in enumerate(victims.about)
+        for at, job in enumerate(victims.distinct_job)
     }
     live = {
         (int(victims.job[at]), int(victims.task[at])): (

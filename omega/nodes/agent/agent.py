@@ -21,7 +21,7 @@ from omega.clock import Clock
 from omega.errors import StoreUnavailable
 from omega.events import AgentWarned, ProgramEnded, Sink, StoreCallFailed
 from omega.framework.effects import Effects, Wait
-from omega.model.arrays import holds
+from omega.model.arrays import all_true
 from omega.model.exits import Exit, ExitCause, TaskExit
 from omega.model.programs import Check
 from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason, room_for
@@ -335,7 +335,7 @@ class Agent:
             if started == STARTS_PER_STEP or is_late:
                 break
             needed = 0 if task.holds_room else task.amounts
-            has_room = holds(self._held + needed <= room)
+            has_room = all_true(self._held + needed <= room)
             if task.start_due_s <= now_s and has_room and task.key.of_job not in stopping:
                 self._start(task)
                 started += 1

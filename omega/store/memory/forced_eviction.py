@@ -11,7 +11,7 @@ from collections import defaultdict
 import numpy as np
 
 from omega.lifecycle.states import FINAL, State
-from omega.model.arrays import Amounts, Ids, Index, integers, some_kind
+from omega.model.arrays import Amounts, Ids, Index, any_kind, integers
 from omega.model.machines import DEAD, MachineState
 from omega.store.memory.ended_tasks import EndCause
 from omega.store.memory.job_records import JobRecord
@@ -79,7 +79,7 @@ class ForcedEvictions(MemoryJobs):
         excess = self._machines.excess(machine)
         held = rows["amounts"][order]
         ended_before = np.cumsum(held, axis=0) - held
-        return slots[order[some_kind((excess > ended_before) & (held > 0))]]
+        return slots[order[any_kind((excess > ended_before) & (held > 0))]]
 
     def _force_end(self, slots: Index) -> int:
         """Evict tasks, and the rest of each gang that falls below its minimum; return how many."""

@@ -21,8 +21,8 @@ from omega.store.inquiries import (
     CLAIMS_TOLD_MAX,
     LINE_MAX,
     TRANSACTIONS_SEARCHED_MAX,
+    JobTransaction,
     Line,
-    RecordedAttempt,
     RecordedClaim,
     Rival,
     WaitingJob,
@@ -103,7 +103,7 @@ class MemoryInquiries(MemoryJobs):
         first = [*higher, *older][:jobs_max]
         return Line(len(higher), len(older), tuple(map(status_of, first)))
 
-    def attempts_of(self, job: int, *, attempts_max: int) -> list[RecordedAttempt]:
+    def transactions_of(self, job: int, *, transactions_max: int) -> list[JobTransaction]:
         """Return the newest recorded transactions that claimed for a job, newest first."""
         mine = (
             _attempt(number, judged, part)
@@ -111,7 +111,7 @@ class MemoryInquiries(MemoryJobs):
             for part in judged.jobs
             if part.job == job
         )
-        attempts = list(islice(mine, attempts_max))
+        attempts = list(islice(mine, transactions_max))
         rivals: Mapping[tuple[UUID, int], Rival] = {
             (attempt.transaction, machine): rival
             for attempt, machine in refusals_of(attempts)
@@ -142,12 +142,12 @@ class MemoryInquiries(MemoryJobs):
         return None
 
 
-def _attempt(transaction: UUID, judged: RecordedTransaction, part: JobSlice) -> RecordedAttempt:
+def _attempt(transaction: UUID, judged: RecordedTransaction, part: JobSlice) -> JobTransaction:
     verdicts = judged.outcome.verdicts[part.claims]
     machine, task = judged.outcome.machine[part.claims], judged.task[part.claims]
     refused = verdicts != ACCEPTED
     told = np.argsort(~refused, kind="stable")[:CLAIMS_TOLD_MAX].tolist()
-    return RecordedAttempt(
+    return JobTransaction(
         transaction,
         judged.scheduler,
         judged.replica,

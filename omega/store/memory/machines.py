@@ -12,7 +12,7 @@ import numpy as np
 
 from omega.cell.partition import WHOLE, Parts
 from omega.errors import BadInput
-from omega.model.arrays import Amounts, Codes, Ids, Index, distinct, holds, integers
+from omega.model.arrays import Amounts, Codes, Ids, Index, all_true, distinct, integers
 from omega.model.machines import (
     Catalogue,
     Changes,
@@ -103,7 +103,7 @@ class MachineTable:
         """Return the positions of those of these ids that exist, distinct and ascending."""
         at = distinct(ids) - 1
         there = (at >= 0) & (at < len(self))
-        return at if holds(there) else at[there]
+        return at if all_true(there) else at[there]
 
     def rows(self, at: Index) -> MachineRows:
         """Return a copy of the rows at distinct, ascending positions."""
@@ -119,7 +119,7 @@ class MachineTable:
     def write(self, rows: MachineRows, number: int) -> None:
         """Copy use, sequence and revision of those rows that are newer than the table's."""
         newer = rows.revision > self.revision[rows.id - 1]
-        if not holds(newer):
+        if not all_true(newer):
             rows = rows.take(newer.nonzero()[0])
         at = rows.id - 1
         self.used[at] = rows.used

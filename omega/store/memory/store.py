@@ -19,7 +19,7 @@ from omega.cell.partition import WHOLE, Parts
 from omega.clock import Clock
 from omega.lifecycle.states import FINAL, State, Trigger
 from omega.model.allocations import Allocations
-from omega.model.arrays import Ids, Index, some_kind
+from omega.model.arrays import Ids, Index, any_kind
 from omega.model.claims import ConflictRule, JobSlice, Transaction
 from omega.model.evictors import evictors
 from omega.model.jobs import LeasedJob
@@ -247,7 +247,7 @@ class MemoryStore(
                 if machines
             },
             stranded=int(
-                np.count_nonzero(np.isin(state, DEAD) & some_kind(self._machines.used > 0))
+                np.count_nonzero(np.isin(state, DEAD) & any_kind(self._machines.used > 0))
             ),
             capacity=dict(zip(COLUMNS, capacity, strict=True)),
             used=dict(zip(COLUMNS, used, strict=True)),

@@ -46,7 +46,7 @@ class MemoryStories(MemoryInquiries):
 
     def job_records(self, job: int) -> JobRecords:
         """Return what is on record of a job; nothing of one that never was."""
-        attempts = tuple(self.attempts_of(job, attempts_max=ATTEMPTS_MAX))
+        attempts = tuple(self.transactions_of(job, transactions_max=ATTEMPTS_MAX))
         evictions = self._evictions_told(lambda it: it.job == job)
         runs = self._runs("job", job)
         names = self._machines.snapshot(0).names

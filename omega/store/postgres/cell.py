@@ -39,10 +39,15 @@ _COMMIT = (
 
 @dataclass(frozen=True, eq=False)
 class _Profiles:
+    """The names and attributes of all machines in one generation of the cell."""
+
     generation: int
     names: tuple[str, ...]
     catalogue: Catalogue
+    """The attributes that machines have, and the distinct values of each."""
     codes: Codes
+    """The value of each machine in each attribute, by its number in the catalogue: (machines,
+    attributes)."""
 
 
 class PostgresCell:
@@ -128,10 +133,10 @@ class PostgresCell:
             transaction.scheduler,
             transaction.replica,
             transaction.rule is ConflictRule.SEQUENCE,
-            Big([part.job for part in jobs]),
-            [part.token for part in jobs],
-            Int([part.grants_min for part in jobs]),
-            Int([part.claims.stop for part in jobs]),
+            Big([job.job for job in jobs]),
+            [job.token for job in jobs],
+            Int([job.grants_min for job in jobs]),
+            Int([job.claims.stop for job in jobs]),
             Int(claims.task),
             Int(claims.machine),
             Big(claims.seen),
@@ -173,7 +178,7 @@ class PostgresCell:
         )
 
     def progress(self, job: Ids) -> JobProgress:
-        """Read how far those of these jobs have come whose work is counted in steps."""
+        """Read the progress of these jobs; of those without steps nothing is returned."""
         ((jobs, kinds, wanted, done, run_ms, tasks, since_ms),) = self._link.call(
             "SELECT jobs, kinds, wanted, done, run_ms, tasks, since_ms"
             " FROM omega.read_progress(%s)",
@@ -193,11 +198,12 @@ class PostgresCell:
         """Read who runs on these machines."""
         assert len(machine) <= LIMITS.occupied_machines_max
         (row,) = self._link.call(
-            "SELECT jobs, tasks, machines, started_ms, amounts, about, precedences, yields_to,"
-            " minimums, placed, running, schedulers, tenants FROM omega.read_occupants(%s)",
+            "SELECT jobs, tasks, machines, started_ms, amounts, about AS distinct_jobs,"
+            " precedences, yields_to, minimums, placed, running, schedulers, tenants"
+            " FROM omega.read_occupants(%s)",
             (Int(machine),),
         )
-        job, task, on, started_ms, amounts, about, precedence, yields_to, *rest = row
+        job, task, on, started_ms, amounts, distinct_job, precedence, yields_to, *rest = row
         minimum, placed, running, schedulers, tenants = rest
         return Occupants(
             job=job,
@@ -205,7 +211,7 @@ class PostgresCell:
             machine=on,
             amounts=amounts.reshape(len(job), KINDS),
             started_ms=started_ms,
-            about=about,
+            distinct_job=distinct_job,
             precedence=precedence,
             yields_to=yields_to,
             minimum=minimum,
@@ -256,13 +262,14 @@ class PostgresCell:
 
     def enforce_notices(self) -> int:
         """Evict tasks above capacity on machines whose notice has ended; return how many."""
-        # One transaction for each machine, because each locks jobs before its machine.
+        # Machines whose notice has ended or is needed no more. One transaction for each of them,
+        # because each locks jobs before its machine.
         machines = self._link.call("SELECT omega.notices_that_end()")
-        ended = 0
+        evicted = 0
         for (machine,) in machines:
-            ((more,),) = self._link.call("SELECT omega.enforce_notice(%s)", (machine,))
-            ended += int(more)
-        return ended
+            ((tasks,),) = self._link.call("SELECT omega.enforce_notice(%s)", (machine,))
+            evicted += int(tasks)
+        return evicted
 
     def set_quota(self, quota: Quota) -> None:
         """Limit what a tenant or a kind of scheduler may hold; running tasks are not evicted.
@@ -275,7 +282,8 @@ class PostgresCell:
             "SELECT omega.set_quota(%s, %s, %s)", (*whose, Big(quota.row))
         )
         if not counted:
-            # A transaction of its own: every commit after the first one finds the quota.
+            # `set_quota` has committed, so every commit that begins from now on finds the quota.
+            # The second transaction counts what earlier commits hold.
             self._link.call("SELECT omega.count_quota(%s, %s)", whose)
 
     def remove_quota(self, scope: QuotaScope, name: str) -> bool:
@@ -307,9 +315,11 @@ class PostgresCell:
         return read_allocations(self._link, "read_allocations(NULL, %s)", Int(machine))[0]
 
     def allocations_since(self, mark: int) -> tuple[Allocations, int]:
-        """Read allocations granted by transactions that had not ended at `mark`, and the next mark.
+        """Read the live allocations granted since a mark, and the next mark.
 
-        A login that stands for some machines only gets the allocations on these.
+        The mark joins an incarnation and a transaction number (`incarnations.py`). All allocations
+        are read if the incarnation is another one, or if the login has got machines since.
+        A login that acts for some machines only, such as an agent's, gets the allocations on those.
         """
         return read_own_allocations(self._link, mark)
 

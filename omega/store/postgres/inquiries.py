@@ -21,8 +21,8 @@ from omega.store.inquiries import (
     CLAIMS_TOLD_MAX,
     LINE_MAX,
     TRANSACTIONS_SEARCHED_MAX,
+    JobTransaction,
     Line,
-    RecordedAttempt,
     RecordedClaim,
     Rival,
     WaitingJob,
@@ -172,20 +172,20 @@ class PostgresInquiries:
         by_id = {status.id: status for status in map(status_of, rows)}
         return Line(int(higher), int(older), tuple(by_id[each] for each in ids if each in by_id))
 
-    def attempts_of(self, job: int, *, attempts_max: int) -> list[RecordedAttempt]:
+    def transactions_of(self, job: int, *, transactions_max: int) -> list[JobTransaction]:
         """Return the newest recorded transactions that claimed for a job, newest first."""
         searched = {"searched": TRANSACTIONS_SEARCHED_MAX, "claims": CLAIMS_SEARCHED_MAX}
-        return self._attempts_in(NEWEST, searched, job, attempts_max)
+        return self._attempts_in(NEWEST, searched, job, transactions_max)
 
     def _attempts_in(
-        self, records: str, searched: Mapping[str, object], job: int, attempts_max: int
-    ) -> list[RecordedAttempt]:
+        self, records: str, searched: Mapping[str, object], job: int, transactions_max: int
+    ) -> list[JobTransaction]:
         """Return the newest of these records that claimed for a job, newest first.
 
         `records` is a table of a query, and `searched` are its parameters.
         """
         query = _ATTEMPTS.format(records=records, accepted=int(Verdict.ACCEPTED))
-        told = {"job": job, "most": attempts_max, "told": CLAIMS_TOLD_MAX}
+        told = {"job": job, "most": transactions_max, "told": CLAIMS_TOLD_MAX}
         rows = self._link.call(query, {**searched, **told})
         attempts = [_attempt(*row) for row in rows]
         wanted = refusals_of(attempts)
@@ -214,9 +214,9 @@ def _attempt(
     granted: int,
     refused: int,
     *claims: Index | Ids | Verdicts,
-) -> RecordedAttempt:
+) -> JobTransaction:
     tasks, machines, verdicts = (column.tolist() for column in claims)
-    return RecordedAttempt(
+    return JobTransaction(
         transaction,
         scheduler,
         replica,

@@ -2,8 +2,10 @@
 
 Goal     Read what `omega.store.stories` needs, with the rights of a reader.
 Promise  Records of commits are read from the newest on, by the index on `changed_by`. The history
-         of runs has no index, because each end would have to write it: its last RUN_BYTES_MAX are
-         read. Nothing is locked, and no commit does more for this.
+         of runs has no index, because each end would have to write it: of its file, the last
+         RUN_BYTES_MAX are read. After `omega db prune` new runs fill the room before them. Then
+         runs of a longer file are missing, and that is said. Nothing is locked, and no commit does
+         more for this.
 Source   docs/decisions/0054-why-a-job-waits.md.
 """
 
@@ -16,7 +18,7 @@ from omega.model.outcomes import ACCEPTED, Verdict
 from omega.store.inquiries import (
     CLAIMS_SEARCHED_MAX,
     TRANSACTIONS_SEARCHED_MAX,
-    RecordedAttempt,
+    JobTransaction,
 )
 from omega.store.postgres.connection import Link
 from omega.store.postgres.inquiries import NEWEST, PostgresInquiries, bounded
@@ -37,7 +39,7 @@ from omega.store.stories import (
     machines_of,
 )
 
-_Record = TypeVar("_Record", RecordedAttempt, RecordedEviction)
+_Record = TypeVar("_Record", JobTransaction, RecordedEviction)
 
 RUN_BYTES_MAX: Final = 128 * 2**20
 """How much of the history of runs is read: some two million runs, in some tenths of a second."""
@@ -163,7 +165,7 @@ class PostgresStories(PostgresInquiries):
         searched = self._searched()
         runs, are_all = self._runs("job_id", job)
         numbers = self._earlier(job, runs, searched)
-        attempts = self.attempts_of(job, attempts_max=ATTEMPTS_MAX)
+        attempts = self.transactions_of(job, transactions_max=ATTEMPTS_MAX)
         evictions = self._evictions("job", job)
         if numbers:
             near = {
@@ -235,7 +237,7 @@ class PostgresStories(PostgresInquiries):
         return [_eviction(*row) for row in rows]
 
     def _runs(self, column: str, subject: int) -> tuple[tuple[PastRun, ...], bool]:
-        """Return the newest runs, and whether no other is on record."""
+        """Return the newest runs in the part that is read, and whether these are all."""
         ((block,),) = self._link.call(_FIRST_BLOCK, (RUN_BYTES_MAX,))
         rows = self._call(_runs_of(column), subject, RUNS_MAX + 1, first=f"({block},0)")
         runs = [_run(*row) for row in rows]

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from omega.errors import BadInput
 from omega.limits import LIMITS
-from omega.model.arrays import some_kind
+from omega.model.arrays import any_kind
 from omega.store.saved.cell import SavedCell
 from omega.store.saved.collecting import Collected
 from omega.store.saved.lines import (
@@ -160,7 +160,7 @@ def _checked(collected: Collected, file: str) -> SavedCell:
     """Return the cell; raise BadInput if its parts contradict each other."""
     cell = collected.cell()
     machines = cell.machines
-    over = some_kind(cell.used > machines.machines.capacity + machines.notice)
+    over = any_kind(cell.used > machines.machines.capacity + machines.notice)
     if over.any():
         name = machines.machines.names[int(over.argmax())]
         raise BadInput(f"the tasks on {name!r} hold more than it has", file=file, field="amounts")

@@ -161,14 +161,14 @@ def _against_part(against: Against) -> AgainstPart:
 
 
 def _victims_part(victims: Victims) -> VictimsPart | None:
-    if not len(victims.about):
+    if not len(victims.distinct_job):
         return None
     return VictimsPart(
         job=victims.job.tolist(),
         task=victims.task.tolist(),
         machine=victims.machine.tolist(),
         amounts=_by_kind(victims.amounts),
-        about=victims.about.tolist(),
+        about=victims.distinct_job.tolist(),
         yields_to=victims.yields_to.tolist(),
         minimum=victims.minimum.tolist(),
         placed=victims.placed.tolist(),
@@ -234,7 +234,7 @@ def _victims(part: VictimsPart, jobs: int) -> Victims:
         task=np.array(part.task, dtype=np.intp),
         machine=integers(part.machine),
         amounts=_amounts("victims.amounts", part.amounts, count),
-        about=integers(part.about),
+        distinct_job=integers(part.about),
         yields_to=integers(part.yields_to),
         minimum=integers(part.minimum),
         placed=integers(part.placed),

@@ -17,6 +17,7 @@ from omega.errors import BadInput
 from omega.model.arrays import Score
 from omega.terminal.consoles import Output
 from omega.terminal.options import JsonTo, Seed, number_option
+from omega.terminal.progress import progress_bar
 from omega.terminal.rng import rng_from_seed
 from schedulers.ml_gpu.estimate_errors import KindErrors, comparable, errors_of
 from schedulers.ml_gpu.throughputs import GPUS_MAX, Throughputs, read_throughputs
@@ -55,7 +56,7 @@ def estimate(
     output = Output(json_to)
     table = _comparable(throughputs, gpus)
     rng = rng_from_seed(seed)
-    with output.progress() as progress:
+    with progress_bar(output.console) as progress:
         bar = progress.add_task("kinds", total=len(table.kinds))
         kinds = []
         for kind in range(len(table.kinds)):

@@ -19,6 +19,7 @@ from omega.model.arrays import Counts
 from omega.terminal.consoles import Output
 from omega.terminal.dataclass_options import takes
 from omega.terminal.options import JsonTo, Seed, number_option
+from omega.terminal.progress import progress_bar
 from omega.terminal.rng import rng_from_seed
 from schedulers.ml_gpu.policies.named import find_policy
 from schedulers.ml_gpu.replay import Replay, Replayed, Rules, Trace
@@ -115,7 +116,7 @@ def replay(plan: ReplayPlan, json_to: JsonTo = None) -> None:
     output = Output(json_to)
     clock = RealClock()
     began = clock.now()
-    with output.progress() as progress:
+    with progress_bar(output.console) as progress:
         bar = progress.add_task("jobs", total=None)
         run = plan.prepared(lambda more: progress.update(bar, advance=more))
         progress.update(bar, total=len(run.trace))
