@@ -16,6 +16,7 @@ from omega.clock import RealClock
 from omega.processes.stopping import stop_on_signals
 from omega.terminal.consoles import Output
 from omega.terminal.options import JsonTo
+from omega.terminal.progress import progress_bar
 from tests.architecture.tree import ROOT
 from tests.mutants.all_mutants import MUTANTS
 from tests.mutants.mutant import Mutant
@@ -88,7 +89,7 @@ def _passes_unmutated(
     """Return whether all tests pass without any mutant; print the output of those that do not."""
     wanted = dict.fromkeys(tests for mutant in mutants for tests in mutant.tests)
     runs = {pool.submit(runner.unmutated, [tests]): tests for tests in wanted}
-    with output.progress() as progress:
+    with progress_bar(output.console) as progress:
         bar = progress.add_task("tests without a mutant", total=len(runs))
         for done in as_completed(runs):
             progress.advance(bar)
@@ -109,7 +110,7 @@ def _results(
 ) -> Iterator[Result]:
     """Test mutants, several at once, and yield and print the result of each as it is done."""
     runs = [pool.submit(runner.test, mutant) for mutant in mutants]
-    with output.progress() as progress:
+    with progress_bar(output.console) as progress:
         bar = progress.add_task("mutants", total=len(runs))
         for done in as_completed(runs):
             if stop.is_set():

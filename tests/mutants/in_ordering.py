@@ -372,7 +372,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant(
         "why-counts-who-is-held",
         SHARES,
-        "fair_place",
+        "read_fair_position",
         "and line.unplaced «and line.park_reason is not ParkReason.HELD»",
         "",
         "A job is said to wait for a tenant whose jobs a user holds.",

@@ -53,7 +53,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "waits-for-what-cannot-come",
         PATIENCE,
         "patient_groups",
-        "frozenset(g for g in in_time «if len(room(empty, with_strict(anew, [g]), g).at)»)",
+        "frozenset(g for g in in_time"
+        " «if len(room(empty, with_preferences_required(anew, [g]), g).at)»)",
         "",
         "A job with a misspelt preference waits out its patience beside free machines.",
         OF_PATIENCE,
@@ -142,7 +143,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "gangs-that-cannot-come",
         PATIENCE,
         "patient_groups",
-        "return patient if «has_room(empty, with_strict(anew, patient))» else frozenset()",
+        "return patient if «has_room(empty, with_preferences_required(anew, patient))»"
+        " else frozenset()",
         "True",
         "A gang that its preferred machines could never take waits out its patience.",
         OF_PATIENCE,

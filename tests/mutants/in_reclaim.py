@@ -19,7 +19,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "whoever-does-not-yield-goes",
         RULE,
         "_Victims.__init__",
-        "yields = «(occupants.yields_to <= job.spec.precedence) &» (occupants.about != job.id)",
+        "yields = «(occupants.yields_to <= job.spec.precedence) &»"
+        " (occupants.distinct_job != job.id)",
         "",
         "A job plans to evict tasks of equal precedence, and its commits are refused.",
         OF_RULE,

@@ -43,7 +43,7 @@ MUTANTS: tuple[Mutant, ...] = (
     story(
         "claims-are-searched-without-end",
         "omega/store/postgres/inquiries.py",
-        "PostgresInquiries.attempts_of",
+        "PostgresInquiries.transactions_of",
         """searched = {"searched": TRANSACTIONS_SEARCHED_MAX, "claims": «CLAIMS_SEARCHED_MAX»}""",
         "2**62",
         "`omega why` takes minutes on a cell with large commits.",

@@ -1,11 +1,23 @@
-"""Faults in what protects the page for operators: its token, its hosts and its limits."""
+"""Faults in what protects the page for operators: its token, hosts, limits and connections."""
 
 from tests.mutants.mutant import Mutant, Part
 
 GUARD = "omega/web/guard.py"
 APP = "omega/web/app.py"
 STREAMS = "omega/web/streams.py"
-mutant = Part("web", ("tests/unit/web/test_streams.py", "tests/unit/web/test_server.py"))
+CONNECTIONS = "omega/web/connections.py"
+SELDOM = "omega/web/seldom.py"
+mutant = Part(
+    "web",
+    (
+        "tests/unit/web/test_streams.py",
+        "tests/unit/web/test_server.py",
+        "tests/unit/web/test_refused_paths.py",
+    ),
+)
+of_connections = Part(
+    "web", ("tests/unit/web/test_connections.py", "tests/unit/web/test_seldom.py")
+)
 MUTANTS: tuple[Mutant, ...] = (
     mutant(
         "cookie-is-the-token",
@@ -78,5 +90,69 @@ MUTANTS: tuple[Mutant, ...] = (
         "self._chunks: asyncio.Queue[bytes] = asyncio.Queue(«chunks_max»)",
         "0",
         "A browser that does not read holds all updates of a day in the server's memory.",
+    ),
+    mutant(
+        "asks-for-a-name-with-nul",
+        GUARD,
+        "_refusal_of_address",
+        "if NUL in query:",
+        "if False:",
+        "A visitor causes errors of the server, which the log tells as ours.",
+    ),
+    of_connections(
+        "newcomer-is-closed",
+        CONNECTIONS,
+        "Connections.add",
+        "self._close(«next(iter(self._waiting))»)",
+        "new",
+        "Whoever opens connections and says nothing shuts everybody out.",
+    ),
+    of_connections(
+        "connections-without-number",
+        CONNECTIONS,
+        "Connections.add",
+        "len(self._open) > self._connections_max",
+        "len(self._open) < 0",
+        "Connections that say nothing use up the files that the server may open.",
+    ),
+    of_connections(
+        "request-may-take-for-ever",
+        CONNECTIONS,
+        "Connections.note",
+        "one.loop.call_later(«self._request_s», self._close, one)",
+        "1_000_000.0",
+        "Connections that say nothing stay until more come than there may be.",
+    ),
+    of_connections(
+        "answered-ones-are-closed",
+        CONNECTIONS,
+        "Connections.note",
+        "self._stop_waiting(one)",
+        "pass",
+        "Browsers that watch the page live are cut off.",
+    ),
+    of_connections(
+        "half-a-form-is-a-request",
+        CONNECTIONS,
+        "Connection.waits",
+        "cycle is None or cycle.response_complete «or cycle.more_body»",
+        "",
+        "Whoever sends half of a login, often enough, shuts everybody out.",
+    ),
+    of_connections(
+        "second-request-may-wait",
+        CONNECTIONS,
+        "Connection.waits",
+        "cycle is None «or cycle.response_complete» or cycle.more_body",
+        "",
+        "Whoever asks once and keeps the connection, often enough, shuts everybody out.",
+    ),
+    of_connections(
+        "log-fills-the-disk",
+        SELDOM,
+        "Seldom.__call__",
+        "if now_s - said_s < AGAIN_S:",
+        "if now_s - said_s < 0:",
+        "Whoever tries tokens fills the disk with the log.",
     ),
 )

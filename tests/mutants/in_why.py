@@ -10,7 +10,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "full-before-its-quota",
         "omega/reports/why/decide.py",
         "find_reason",
-        "(_placed, _never, _no_scheduler, «_over_quota, _full», _prefers, _refused, _waits,)",
+        "(_placed, _never, _held, _no_scheduler, «_over_quota, _full», _prefers, _refused,"
+        " _waits,)",
         "_full, _over_quota",
         "Whoever frees room for a job waits on, because its quota was used up all the time.",
     ),

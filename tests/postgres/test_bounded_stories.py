@@ -68,7 +68,7 @@ def test_commits_are_searched_up_to_a_number_of_claims(
     assert (searched == 5) is records.searched.are_all
     newest = [4, 3, 2, 1, 0][:searched]
     assert newest == [visit.tasks[0] for visit in records.visits]
-    attempts = either.attempts_of(job, attempts_max=9)
+    attempts = either.transactions_of(job, transactions_max=9)
     assert newest == [attempt.claims[0].task for attempt in attempts]
 
 
@@ -81,7 +81,7 @@ def test_a_commit_of_more_claims_than_the_bound_is_still_searched(
     grant(either, job, list(range(1, 9)), [machine] * 8)
     bound("CLAIMS_SEARCHED_MAX", 2)
 
-    (attempt,) = either.attempts_of(job.id, attempts_max=9)
+    (attempt,) = either.transactions_of(job.id, transactions_max=9)
 
     assert 8 == attempt.granted
 
@@ -122,7 +122,7 @@ def test_of_an_attempt_the_first_refused_claims_are_told_and_all_are_counted(
     claim(either, job, [0, 1, 2, 3, 4, 5], [one, two, one, one, one, one])
     bound("CLAIMS_TOLD_MAX", 4)
 
-    (attempt,) = either.attempts_of(job.id, attempts_max=9)
+    (attempt,) = either.transactions_of(job.id, transactions_max=9)
 
     assert (3, 3) == (attempt.granted, attempt.refused)
     assert [

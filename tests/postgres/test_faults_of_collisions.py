@@ -14,7 +14,8 @@ from omega.store.postgres.store import PostgresStore
 from omega.testing.races import hot_cell
 from omega.testing.rivals import Rivals
 from tests.fixtures.doses import Dose, Tallier
-from tests.fixtures.under_load import RIVALS, open_store, race_through
+from tests.fixtures.rivals import RIVALS, open_store
+from tests.fixtures.under_load import race_through
 from tests.fixtures.victims import Console, assert_applied_once, claim, waiting_for_a_lock
 
 COLLISIONS = {

@@ -18,7 +18,8 @@ from omega.testing.rivals import Rivals
 from tests.fixtures.at_work import Plan, assert_whole, at_work, drain, wait_until
 from tests.fixtures.doses import Dose, Tallier
 from tests.fixtures.fragile import Fragile
-from tests.fixtures.under_load import LAP, RIVALS, open_store, race_through
+from tests.fixtures.rivals import RIVALS, open_store
+from tests.fixtures.under_load import LAP, race_through
 
 pytestmark = pytest.mark.postgres
 

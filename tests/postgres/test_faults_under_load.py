@@ -15,7 +15,8 @@ from omega.testing.rivals import Rivals
 from tests.fixtures.at_work import wait_until
 from tests.fixtures.doses import Dose, Tallier
 from tests.fixtures.networks import connection_to, through
-from tests.fixtures.under_load import LAP, RIVAL, RIVALS, open_store, race_through
+from tests.fixtures.rivals import RIVAL, RIVALS, open_store
+from tests.fixtures.under_load import LAP, race_through
 
 
 def open_lossy_store(url: str, rates: Rates, rival: int) -> FaultyStore:

@@ -25,4 +25,6 @@ def test_random_histories(
         return open_store(database_url)
 
     with tally(f"{rule.value}, Postgres", of="state-machine steps") as row:
-        histories(new_store, rule, row, steps=dose(short=160, long=share_of(20_000)), each=8)
+        histories(
+            new_store, rule, row, steps=dose(short=80, long=share_of(20_000)), each=dose(4, 8)
+        )

@@ -99,7 +99,7 @@ def ask_why(store: PostgresStore, job: LeasedJob, running: LeasedJob) -> None:
     """Some thousands of jobs wait before it, and their records are many."""
     assert store.waiting_job(job.id) is not None
     assert LINE_MAX == store.line_before("batch", -1, job.id, jobs_max=3).higher
-    assert 1 == len(store.attempts_of(running.id, attempts_max=5))
+    assert 1 == len(store.transactions_of(running.id, transactions_max=5))
 
 
 def lease_from_a_lane(store: PostgresStore, _job: LeasedJob, _running: LeasedJob) -> None:

@@ -12,6 +12,7 @@ from omega.limits import LIMITS
 from omega.model.jobs import JobSpec, TaskGroup
 from omega.model.programs import SIGNALS, Program, Restart
 from omega.model.wire import spec_from_wire, spec_to_wire
+from tests.fixtures.doses import Dose
 
 PROGRAM = Program(
     command=("sh", "-c", "exit 0"),
@@ -114,9 +115,14 @@ def database_takes(connection: psycopg.Connection, wires: list[dict[str, Any]]) 
 
 
 def test_the_database_takes_what_python_reads_and_nothing_else(
-    connection: psycopg.Connection,
+    connection: psycopg.Connection, dose: Dose
 ) -> None:
-    wires = [changed(place, value) for place in PLACES for value in VALUES]
+    one_in = dose(short=4, long=1)
+    wires = [
+        changed(place, value)
+        for n, place in enumerate(PLACES)
+        for value in VALUES[n % one_in :: one_in]  # each value, at one place in so many
+    ]
     program: dict[str, Any] = WIRE["groups"][0]["program"]  # type: ignore[index]
     wires += [without(key) for key in program]
     wires += [without(key, inside=(*PLACE, "restart")) for key in program["restart"]]

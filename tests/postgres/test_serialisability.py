@@ -21,16 +21,12 @@ from omega.testing.rivals import Rivals, committed
 from omega.testing.serial import serial_order
 from tests.fixtures.doses import Dose, Row, Tallier
 from tests.fixtures.poolers import Pooler
+from tests.fixtures.rivals import RIVALS, open_store
 from tests.fixtures.servers import share_of
 
-RIVALS = 3
 STALE_MATTERS = Mode(ConflictRule.SEQUENCE, Unit.INCREMENTAL)
 LAP = 2_000
 """Transactions of one lap, at most."""
-
-
-def open_store(url: str, rival: int) -> PostgresStore:
-    return PostgresStore(url, application_name=f"omega rival {rival}")
 
 
 def verdicts_of(history: History) -> Counter[Verdict]:

@@ -36,7 +36,7 @@ CALLS = {
     "allocations_of": methodcaller("allocations_of", [JOB.id]),
     "allocations_on": methodcaller("allocations_on", NONE),
     "allocations_since": methodcaller("allocations_since", 0),
-    "attempts_of": methodcaller("attempts_of", JOB.id, attempts_max=1),
+    "transactions_of": methodcaller("transactions_of", JOB.id, transactions_max=1),
     "begin_round": methodcaller("begin_round", "batch", holder="batch/0", length_ms=1_000),
     "add_helpers": methodcaller(
         "add_helpers", "batch", JOB.id, 1, precedence=-1, holder="batch/0", lease_ms=1_000

@@ -147,7 +147,7 @@ def test_two_hundred_of_a_higher_precedence_come_first(
 
         assert Reason.BEHIND_OTHERS is report.finding.reason
         assert (200, 0) == (report.line.higher, report.line.older)
-        assert "200 jobs of higher precedence come first" in report.finding.evidence
+        assert "it is behind 200 jobs of higher precedence" in report.finding.evidence
         (anew,) = store.submit([replace(spec, precedence=said(report, "precedence"))])
         work_until(batch, store, anew, State.RUNNING)
         assert State.RUNNING is not state_of(store, job)
@@ -185,7 +185,7 @@ def test_another_scheduler_is_always_faster(database_url: str, store: PostgresSt
     assert ["scheduler", "run", "batch", "--rule", "fit"] == words
     with working(database_url, BatchScheduler()) as batch:
         work_until(batch, store, late, State.RUNNING)
-    story = store.attempts_of(job.id, attempts_max=9)
+    story = store.transactions_of(job.id, transactions_max=9)
     assert rivals[::-1] == [it.claims[0].taken_by and it.claims[0].taken_by.job for it in story[1:]]
 
 

@@ -74,7 +74,7 @@ class Case:
                 [amounts(cpu_milli=cores, memory_mib=gib) for *_, (cores, gib) in flat]
             ).reshape(-1, KINDS),
             started_ms=integers(self.starts),
-            about=integers(range(len(self.running))),
+            distinct_job=integers(range(len(self.running))),
             precedence=integers([0] * len(self.running)),
             yields_to=integers([PRECEDENCE + (not it.yields) for it in self.running]),
             minimum=integers(

@@ -29,6 +29,8 @@ from omega.testing.builders import (
 from omega.testing.twin import judge_slowly
 from tests.fixtures.doses import examples
 
+COMPILED = pytest.mark.slow
+"""Loops are compiled first, which takes seconds."""
 MACHINES = 4
 CORES = 4
 TASKS = 12
@@ -201,7 +203,13 @@ class Model:
 
 
 @pytest.mark.parametrize(
-    ("changing", "compiled"), [(False, False), (False, True), (True, False), (True, True)]
+    ("changing", "compiled"),
+    [
+        (False, False),
+        (True, False),
+        pytest.param(False, True, marks=COMPILED),
+        pytest.param(True, True, marks=COMPILED),
+    ],
 )
 @examples(1_600)
 @given(steps=STEPS)
@@ -251,7 +259,7 @@ def test_what_everybody_has_seen_is_forgotten() -> None:
     assert 0 == log.kept
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=COMPILED)])
 @examples(200)
 @given(
     used=st.lists(st.integers(0, CORES), min_size=MACHINES, max_size=MACHINES),

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from omega.model.arrays import (
+    all_true,
+    any_kind,
     ascends,
     counted,
     distinct,
     every_kind,
     freeze,
-    holds,
     integers,
     positions,
-    some_kind,
 )
 
 
@@ -38,7 +38,7 @@ def test_every_kind_and_some_kind_look_along_a_row() -> None:
     condition = np.array([[True, True], [True, False], [False, False]])
 
     assert [True, False, False] == every_kind(condition).tolist()
-    assert [True, True, False] == some_kind(condition).tolist()
+    assert [True, True, False] == any_kind(condition).tolist()
 
 
 def test_a_frozen_array_cannot_be_written() -> None:
@@ -99,6 +99,6 @@ def test_ids_are_found_where_they_are_and_others_nowhere(ids: list[int]) -> None
 
 
 def test_what_holds_everywhere_holds() -> None:
-    assert holds(np.array([[True, True], [True, True]]))
-    assert not holds(np.array([True, False]))
-    assert holds(np.zeros(0, dtype=np.bool_))
+    assert all_true(np.array([[True, True], [True, True]]))
+    assert not all_true(np.array([True, False]))
+    assert all_true(np.zeros(0, dtype=np.bool_))

@@ -13,7 +13,7 @@ from omega.framework.effects import drive
 from omega.framework.job_attempt import AttemptEnd, JobResult
 from omega.lifecycle.states import ParkReason
 from omega.model.jobs import Constraint, JobSpec, LeasedJob, Operator, Preference
-from omega.placement.patience import patience_left_ms, patient_groups, with_strict
+from omega.placement.patience import patience_left_ms, patient_groups, with_preferences_required
 from omega.store.leases import HandBack, Parking
 from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_cell, a_group, a_job, a_spec, a_view
@@ -166,7 +166,7 @@ def test_groups_have_their_own_patience() -> None:
     ]
     view = a_view(a_cell(2, attributes={"zone": ["a", "b"]}))
     asked = a_job(spec=a_spec(groups=groups), age_ms=3_000)
-    job = with_strict(asked, patient_groups(view, asked))
+    job = with_preferences_required(asked, patient_groups(view, asked))
 
     assert [1, 0, 0] == [len(group.constraints) for group in job.spec.groups]
     assert [0, 1, 0] == [len(group.preferences) for group in job.spec.groups]

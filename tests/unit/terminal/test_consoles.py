@@ -9,6 +9,7 @@ import pytest
 from omega import __version__
 from omega.errors import BadInput
 from omega.terminal.consoles import Output
+from omega.terminal.progress import progress_bar
 
 
 def write(output: Output) -> None:
@@ -65,7 +66,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path
 def test_progress_is_not_shown_where_there_is_no_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with Output().progress() as progress:
+    with progress_bar(Output().console) as progress:
         progress.advance(progress.add_task("Working", total=2), 2)
 
     assert ("", "") == capsys.readouterr()

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from omega.reports.printable import TEXT_MAX, escaped
 from omega.terminal.consoles import Output, as_json, warnings
+from omega.terminal.progress import progress_bar
 from omega.terminal.terminal import PrintableConsole, PrintableStream, escape_standard_streams
 from tests.unit.cli.hostile_texts import HOSTILE, LONG, groups, raw_in, without_styles
 
@@ -196,7 +197,7 @@ def test_the_progress_of_a_verb_takes_no_markup(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("FORCE_COLOR", "1")
     output = Output()
     file = output.console.file = io.StringIO()
-    with output.progress() as progress:
+    with progress_bar(output.console) as progress:
         progress.add_task("[link=http://evil]a[/link]", total=1)
 
     assert "[link=http://evil]a[/link]" in without_styles(file.getvalue(), live=True)
@@ -224,7 +225,7 @@ def test_a_document_goes_past_a_live_screen(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     output = Output("-")
-    with output.progress() as progress:
+    with progress_bar(output.console) as progress:
         progress.add_task("simulating", total=1)
         output.document(parameters={}, rows=[], summary={"a": 1})
 

@@ -186,3 +186,21 @@ def test_a_server_that_is_down_is_down_behind_it() -> None:
 
     with Proxy(connect) as proxy, client_of(proxy) as client:
         assert b"" == ask(client, b"a")
+
+
+def test_a_server_that_goes_at_once_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def start_and_wait_for_replies(thread: threading.Thread) -> None:
+        start(thread)
+        if "_pass_replies" in thread.name:  # it has read the end of the replies by then, or is over
+            thread.join(0.1)
+
+    def gone() -> socket.socket:
+        ours, theirs = socket.socketpair()
+        theirs.close()
+        return ours
+
+    monkeypatch.setattr(threading.Thread, "start", start_and_wait_for_replies)
+    with Proxy(gone) as proxy, client_of(proxy) as client:
+        assert client.recv(1) == b""

@@ -2,13 +2,22 @@
 
 from omega.clock import ManualClock
 from omega.model.jobs import Constraint, JobSpec, Operator, Preference
+from omega.model.lanes import QueueOrder
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.reports.why.reasons import Reason
 from omega.reports.why.report import WhyReport, why_job
 from omega.store.leases import HandBack
 from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_cell, a_spec
-from omega.testing.steps import a_leased_job, a_running_job, add_a_cell, claim, end, status_of
+from omega.testing.steps import (
+    LONG_MS,
+    a_leased_job,
+    a_running_job,
+    add_a_cell,
+    claim,
+    end,
+    status_of,
+)
 
 
 def a_store() -> MemoryStore:
@@ -94,3 +103,46 @@ def test_a_job_that_waits_for_what_it_prefers_says_for_how_long() -> None:
     clock.advance(540)
     store.report("batch", "0", pid=1, facts={})
     assert why(store, waits).finding.reason not in (Reason.PATIENT, Reason.NO_SCHEDULER)
+
+
+def test_after_an_attempt_that_placed_some_the_pause_is_not_for_nothing_placed() -> None:
+    store = a_store()
+    job = a_leased_job(store, a_spec(2))
+    claim(store, job, [0], [1])
+    store.hand_back([HandBack(job.id, job.token, 5_000, progressed=True)])
+
+    found = why(store, job.id).finding
+
+    assert Reason.BACKING_OFF is found.reason
+    assert "The last attempt left tasks without a place; the next is 5.0 s away." == found.evidence
+
+
+def test_a_job_that_is_held_waits_for_its_release_whatever_room_there_is() -> None:
+    store = a_store()
+    (job,) = store.submit([a_spec()])
+    store.hold(job)
+    for cpu_milli in (0, 4_000):
+        if cpu_milli:
+            a_running_job(store, a_spec(), [1], cpu_milli=cpu_milli)
+        found = why(store, job).finding
+        assert (Reason.HELD, f"omega release {job}") == (found.reason, found.next_step)
+        assert not found.reason.has_room
+
+
+def test_by_start_deadlines_older_jobs_need_not_come_first() -> None:
+    store = a_store()
+    store.agree_on_order("batch", "0", QueueOrder.DEADLINE, lease_ms=LONG_MS)
+    _, job = store.submit([a_spec(), a_spec()])
+
+    report = why(store, job)
+
+    assert Reason.QUEUED is report.finding.reason
+    assert "by their keys, the smallest first (order deadline)" in report.finding.evidence
+    assert not report.line.ahead
+    (first,) = store.submit([a_spec(precedence=7)])
+    report = why(store, job)
+    assert Reason.BEHIND_OTHERS is report.finding.reason
+    assert report.finding.evidence.startswith(
+        "There is room, but it is behind 1 job of higher precedence."
+    )
+    assert [first] == [it.id for it in report.line.first]

@@ -8,7 +8,7 @@ from omega.model.lanes import QueueOrder
 from omega.ordering.tenants import Tenant
 from omega.reports.why.reasons import Reason
 from omega.reports.why.report import WhyReport, why_job
-from omega.reports.why.shares import FairPlace, fair_place
+from omega.reports.why.shares import FairPosition, read_fair_position
 from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_spec
 from omega.testing.steps import LONG_MS, a_running_job, add_a_cell
@@ -36,9 +36,9 @@ def wait(store: MemoryStore, *tenants: str, scheduler: str = "batch") -> list[in
     return store.submit([a_spec(tenant=tenant, scheduler=scheduler) for tenant in tenants])
 
 
-def place_of(store: MemoryStore, tenant: str, *, has_room: bool = True) -> FairPlace:
+def place_of(store: MemoryStore, tenant: str, *, has_room: bool = True) -> FairPosition:
     view = View(store.snapshot())
-    return fair_place(store, view, QueueOrder.DRF, tenant, has_room=has_room)
+    return read_fair_position(store, view, QueueOrder.DRF, tenant, has_room=has_room)
 
 
 def before(store: MemoryStore, tenant: str) -> list[str]:
@@ -118,7 +118,10 @@ def test_a_job_with_room_is_told_whose_jobs_come_first(store: MemoryStore) -> No
     report = why(store, job)
 
     assert Reason.BEHIND_OTHERS is report.finding.reason
-    assert "others come first by share (drf): ann with 40.0%" in report.finding.evidence
+    assert (
+        "There is room, but tenants with smaller shares come first (order drf): bob with 0.0%."
+        " Its own tenant: ann with 40.0%." == report.finding.evidence
+    )
     assert "omega tenant set ann --weight 2" in report.finding.next_step
     assert {
         "order": "drf",
@@ -146,8 +149,8 @@ def test_a_job_without_room_is_said_to_be_passed_over(store: MemoryStore) -> Non
     report = why(store, job)
 
     assert Reason.NO_ROOM is report.finding.reason
-    assert report.place is not None
-    assert report.place.is_passed_over
+    assert report.fair_position is not None
+    assert report.fair_position.is_passed_over
 
 
 def test_by_precedence_and_age_there_is_no_share(store: MemoryStore) -> None:

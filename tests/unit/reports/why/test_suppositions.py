@@ -20,7 +20,7 @@ def test_as_much_goes_as_is_too_much_and_no_more() -> None:
         machine=integers([1, 1]),
         amounts=integers([amounts(cpu_milli=4_000), amounts(cpu_milli=1_000)]),
         started_ms=integers([1, 1]),
-        about=integers([7, 8]),
+        distinct_job=integers([7, 8]),
         precedence=integers([0, -1]),
         yields_to=integers([10, 9]),
         minimum=integers([0, 0]),
