@@ -39,6 +39,7 @@ from omega.sim.live_run import LiveRun, SyncConfig
 from omega.store.opening import store_at
 from omega.store.postgres.schema import migrate
 from omega.store.protocols import Store
+from omega.terminal.progress import progress_bar
 from omega.workload.arrivals import BATCH, SERVICE, Workload
 from omega.workload.synthetic import JobClass, Shape, arrivals_of, scattered, uniform_machines
 
@@ -130,7 +131,7 @@ class Alternates:
         found: dict[tuple[str, AlternatesPoint], list[Mapping[str, Any]]] = defaultdict(list)
         done: Counter[str] = Counter()
         total = len(self.points) * (self.seeds + self.simulated_seeds)
-        with stage.output.progress() as progress:
+        with progress_bar(stage.output.console) as progress:
             bar = progress.add_task("starting schedulers", total=total)
             for point, tally in self._contests(stage):
                 found["live", point].append(_live(tally))

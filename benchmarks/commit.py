@@ -27,6 +27,7 @@ from omega.errors import InvariantBroken
 from omega.limits import LIMITS
 from omega.plots.picture import Picture, series, steps
 from omega.store.postgres.connection import Link
+from omega.terminal.progress import progress_bar
 
 LABELS: Final = {
     "omega-fit": "omega, fit rule",
@@ -100,7 +101,7 @@ class Commit:
                 url, clients=max(self.clients), machines=self.machines, address=address
             ) as all_,
             closing(statements.connect(url)) as link,
-            stage.output.progress() as progress,
+            progress_bar(stage.output.console) as progress,
         ):
             install(url)
             turns = len(self.orders) * self.rounds * len(self.variants)

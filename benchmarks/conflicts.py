@@ -30,6 +30,7 @@ from omega.plots.picture import Picture
 from omega.reports.wording import things
 from omega.store.opening import store_at
 from omega.store.postgres.schema import migrate
+from omega.terminal.progress import progress_bar
 
 RULES: Final = tuple(rule.value for rule in ConflictRule)
 GRANULARITIES: Final = tuple(granularity.value for granularity in Granularity)
@@ -130,7 +131,7 @@ class Conflicts:
             ground = self.ground(stage.settings)
         rows: list[dict[str, Any]] = []
         done: Counter[str] = Counter()
-        with stage.output.progress() as progress:
+        with progress_bar(stage.output.console) as progress:
             bar = progress.add_task("Starting schedulers", total=len(self.points))
             for point, tally in self._contests(ground, stage):
                 rows.append({"workload": ground.name, **asdict(point), **tally.row()})

@@ -35,6 +35,7 @@ from omega.limits import LIMITS
 from omega.plots.picture import Picture, magnitudes, series, steps
 from omega.store.postgres.schema import migrate
 from omega.terminal.options import number_option
+from omega.terminal.progress import progress_bar
 from omega.workload.demo_cell import demo_machines
 
 MACHINES_MAX: Final = 200_000
@@ -95,7 +96,7 @@ class EndToEnd:
         rows: list[dict[str, Any]] = []
         done: Counter[str] = Counter()
         cases = self.cases
-        with stage.output.progress() as progress:
+        with progress_bar(stage.output.console) as progress:
             bar = progress.add_task("", total=len(cases))
             for machines, on_cell in groupby(cases, key=lambda case: case.shape.machines):
                 with stage.database() as url:

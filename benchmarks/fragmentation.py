@@ -32,6 +32,7 @@ from omega.model.machines import Catalogue, MachineRows, Snapshot
 from omega.model.resources import DEVICES
 from omega.placement.fragmentation import TypicalTasks, place_alone
 from omega.plots.picture import Picture, bars, series, steps
+from omega.terminal.progress import progress_bar
 from omega.testing.builders import a_job
 from omega.workload.arrivals import Workload
 from omega.workload.traces.openb import OPENB
@@ -104,7 +105,7 @@ class Fragmentation:
         ]
         places = policies(jobs)
         total = int(cell.machines.capacity[:, DEVICES].sum())
-        with stage.output.progress() as progress:
+        with progress_bar(stage.output.console) as progress:
             bar = progress.add_task("", total=self.orders * len(POLICIES))
             for order in range(self.orders):
                 for policy in POLICIES:

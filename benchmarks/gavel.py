@@ -6,10 +6,11 @@ empty cluster and the last ones leave one.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Final
+from statistics import fmean, stdev
+from typing import Annotated, Final, Self
 
 import numpy as np
 import typer
@@ -18,10 +19,10 @@ from rich.console import Group, RenderableType
 from benchmarks.gpu_jobs import drawn_table, drawn_trace
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seed, Smoke
-from benchmarks.paper.claims import Claim, table, where
-from benchmarks.paper.figure import Workers, run_all
+from benchmarks.paper.claims import Claim, Row, table, where
+from benchmarks.paper.figure import Seeds, Workers, run_all
 from omega.plots.picture import Picture, magnitudes, series
-from omega.sim.sweep import Figures, Trial
+from omega.sim.sweep import Figures, Trial, mean_and_deviation
 from omega.terminal.options import number_option
 from schedulers.ml_gpu.policies.named import POLICIES
 from schedulers.ml_gpu.replay import Replay, Rules
@@ -124,23 +125,43 @@ class Gavel:
     gpus: int = 36
     """GPUs of each of three types, as in the paper."""
     seed: int = 0
+    seeds: int = 3
+    """Runs of each point, with seeds from `seed` on."""
     workers: int = 0
     throughputs: Path | None = field(default=None, repr=False)
 
     def measure(self, stage: Stage) -> Findings:
-        """Run all policies at all loads, then one of them with rounds of several lengths."""
+        """Run all policies at all loads, then one of them with rounds of several lengths.
+
+        A row has the means over the seeds, and their deviations.
+        """
         plays = self._plays()
-        trials = [Trial(number, self.seed, one) for number, one in enumerate(plays)]
-        played = run_all(stage, play, trials, workers=self.workers)
-        runs = {trial.point: found for trial, found in played}
-        rows = []
-        for number, one in enumerate(plays):
+        trials = [
+            Trial(number, seed, replace(one, seed=seed))
+            for number, one in enumerate(plays)
+            for seed in range(self.seed, self.seed + self.seeds)
+        ]
+        runs: list[dict[int, Figures]] = [{} for _ in plays]
+        for trial, figures in run_all(stage, play, trials, workers=self.workers):
+            runs[trial.point][trial.seed] = figures
+        rows: list[Row] = []
+        by_seed: list[list[Row]] = [[] for _ in range(self.seeds)]
+        for one, found in zip(plays, runs, strict=True):
             values = {n: value for n, value in asdict(one).items() if n not in {"seed", "table"}}
-            rows.append({**values, **runs[number]})
-        claims = [claim.row() for claim in self._claims(rows)]
+            in_order = [found[seed] for seed in sorted(found)]
+            means, deviations = mean_and_deviation(in_order)
+            rows.append({**values, **means, "deviation": deviations})
+            for alone, figures in zip(by_seed, in_order, strict=True):
+                alone.append({**values, **figures})
+        alone_by_claim = zip(*(self._claims([alone]) for alone in by_seed), strict=True)
+        claims = [
+            claim.row(alone)
+            for claim, alone in zip(self._claims(by_seed), alone_by_claim, strict=True)
+        ]
         held = sum(claim["holds"] for claim in claims)
         finding = f"Policies that know rates, by load: {held} of {len(claims)} claims hold"
-        done = Counter(runs=len(plays), rounds=sum(row["rounds"] for row in rows))
+        rounds = sum(figures["rounds"] for found in runs for figures in found.values())
+        done = Counter(runs=len(trials), rounds=rounds)
         return Findings(finding, rows, {"claims": claims}, dict(done))
 
     def _plays(self) -> list[Play]:
@@ -174,44 +195,47 @@ class Gavel:
     def _middling(self) -> float:
         return self.loads[len(self.loads) * 2 // 3]
 
-    def _claims(self, rows: Sequence[Mapping[str, Any]]) -> list[Claim]:
-        by_load = where(rows, restart_s=0.0)
-        most = max(self.loads)
+    def _claims(self, by_seed: Sequence[Sequence[Row]]) -> list[Claim]:
+        """Return the claims, judged by the means over the seeds; `by_seed` has each seed's rows."""
+        least, most = min(self.loads), max(self.loads)
 
-        def jct_h(line: str, load: float) -> float:
-            (row,) = where(by_load, line=line, jobs_per_hour=load)
-            return float(row["jct_h"])
+        def gains(slow: str, fast: str) -> tuple[_Gain, _Gain]:
+            at_least, at_most = (
+                _Gain.of(_jct_h(rows, slow, load) / _jct_h(rows, fast, load) for rows in by_seed)
+                for load in (least, most)
+            )
+            return at_least, at_most
 
-        gains = [jct_h(TYPE_UNAWARE, load) / jct_h(TYPE_AWARE, load) for load in self.loads]
-        honest = [jct_h(FAST_FIRST, load) / jct_h(TYPE_AWARE, load) for load in self.loads]
-        emptied = [jct_h(TYPE_AWARE, load) / jct_h(LAST, load) for load in self.loads]
-        shared = jct_h(TYPE_AWARE, most) / jct_h(PACKED, most)
+        known = gains(TYPE_UNAWARE, TYPE_AWARE)
+        honest = gains(FAST_FIRST, TYPE_AWARE)
+        emptied = gains(TYPE_AWARE, LAST)
+        shared = gains(TYPE_AWARE, PACKED)[1]
         return [
             Claim(
                 "fair shares that know rates finish jobs sooner than fair shares that count GPUs,"
                 " 3 times near saturation and 1.3 times at low load",
-                f"{gains[0]:.2f} times at {self.loads[0]:g} jobs/h, {gains[-1]:.2f} at {most:g}",
-                gains[0] > 1 and gains[-1] - 1 >= NEAR * (3 - 1),
+                f"{known[0]} times at {least:g} jobs/h, {known[1]} at {most:g}",
+                known[0].mean > 1 and known[1].mean - 1 >= NEAR * (3 - 1),
             ),
             Claim(
                 "near saturation not only because they serve fast types first (our own question)",
                 "over counting GPUs with fast types first"
-                f" {honest[0]:.2f} times at {self.loads[0]:g} jobs/h, {honest[-1]:.2f} at {most:g}",
-                honest[-1] > 1,
+                f" {honest[0]} times at {least:g} jobs/h, {honest[1]} at {most:g}",
+                honest[1].mean > 1,
             ),
             Claim(
                 "at low load who has a share of a slower type should not be put into the holes of a"
                 " faster one (our own question)",
-                f"holes filled last: {emptied[0]:.2f} times sooner at {self.loads[0]:g} jobs/h,"
-                f" {emptied[-1]:.2f} at {most:g}",
-                emptied[0] > 1,
+                f"holes filled last: {emptied[0]} times sooner at {least:g} jobs/h,"
+                f" {emptied[1]} at {most:g}",
+                emptied[0].mean > 1,
             ),
             Claim(
                 "with two jobs on a GPU sooner still, near saturation by 1.5 times",
-                f"{shared:.2f} times at {most:g} jobs/h",
-                shared - 1 >= NEAR * (1.5 - 1),
+                f"{shared} times at {most:g} jobs/h",
+                shared.mean - 1 >= NEAR * (1.5 - 1),
             ),
-            *_of_restarts(where(rows, restart_s=RESTART_S)),
+            *_of_restarts([where(rows, restart_s=RESTART_S) for rows in by_seed]),
         ]
 
     def show(self, findings: Findings) -> RenderableType:
@@ -223,9 +247,9 @@ class Gavel:
         picture = Picture(
             findings.finding,
             columns=3,
-            note=f"{self.hours:,.0f} h of arrivals on {self.gpus} GPUs of each type; the right two:"
-            f" {self.jobs_by_round:,} jobs at {self._middling:g} an hour, {RESTART_S:.0f} s lost a"
-            " restart",
+            note=f"means of {self.seeds} runs; {self.hours:,.0f} h of arrivals on {self.gpus} GPUs"
+            f" of each type; the right two: {self.jobs_by_round:,} jobs at {self._middling:g} an"
+            f" hour, {RESTART_S:.0f} s lost a restart",
         )
         load, length, moved = picture.panels[0]
         by_load = where(findings.rows, restart_s=0.0)
@@ -249,35 +273,64 @@ class Gavel:
         return picture
 
 
-def _of_restarts(rows: Sequence[Mapping[str, Any]]) -> list[Claim]:
+@dataclass(frozen=True)
+class _Gain:
+    """How many times sooner jobs finish: the mean over the seeds, and its standard deviation."""
+
+    mean: float
+    deviation: float | None
+
+    @classmethod
+    def of(cls, ratios: Iterable[float]) -> Self:
+        found = list(ratios)
+        return cls(fmean(found), stdev(found) if len(found) > 1 else None)
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f}" + (
+            "" if self.deviation is None else f" (sd {self.deviation:.2f})"
+        )
+
+
+def _jct_h(rows: Sequence[Row], line: str, load: float) -> float:
+    (row,) = where(rows, restart_s=0.0, line=line, jobs_per_hour=load)
+    return float(row["jct_h"])
+
+
+def _of_restarts(by_seed: Sequence[Sequence[Row]]) -> list[Claim]:
     """Return the claims on jobs that keep their GPUs, and on the length of rounds."""
-    kept, naive = (
-        sorted(where(rows, keeps_gpus=keeps), key=lambda row: row["round_s"])
-        for keeps in (True, False)
-    )
-    best = min(kept, key=lambda row: row["jct_h"])
+    kept, naive = (_by_length(by_seed, keeps=keeps) for keeps in (True, False))
+    best = min(kept, key=lambda length: kept[length]["jct_h"])
     fewer = [
-        one["preemptions"] / max(1, other["preemptions"])
-        for one, other in zip(kept, naive, strict=True)
+        kept[length]["preemptions"] / max(1, naive[length]["preemptions"]) for length in ROUNDS_S
     ]
-    usual = next(n for n, row in enumerate(kept) if row["round_s"] == BASELINE_ROUND_S)
+    usual = BASELINE_ROUND_S
+    short, long = ROUNDS_S[0], ROUNDS_S[-1]
     return [
         Claim(
             "jobs that go on keep their GPUs, and few are preempted",
-            f"in rounds of {BASELINE_ROUND_S:.0f} s {kept[usual]['preemptions']:,} preemptions,"
-            f" {naive[usual]['preemptions']:,} without that; {min(fewer):.2f} to"
+            f"in rounds of {usual:.0f} s {kept[usual]['preemptions']:,.0f} preemptions,"
+            f" {naive[usual]['preemptions']:,.0f} without that; {min(fewer):.2f} to"
             f" {max(fewer):.2f} times as many over all lengths of rounds",
             max(fewer) < 1,
         ),
         Claim(
             f"with {RESTART_S:.0f} s lost a restart, rounds should be neither short nor long"
             " (our own question)",
-            f"best at {best['round_s']:.0f} s: {best['jct_h']:.1f} h;"
-            f" {kept[0]['jct_h']:.1f} h at {kept[0]['round_s']:.0f} s,"
-            f" {kept[-1]['jct_h']:.1f} h at {kept[-1]['round_s']:.0f} s",
-            kept[0]["round_s"] < best["round_s"] < kept[-1]["round_s"],
+            f"best at {best:.0f} s: {kept[best]['jct_h']:.1f} h;"
+            f" {kept[short]['jct_h']:.1f} h at {short:.0f} s,"
+            f" {kept[long]['jct_h']:.1f} h at {long:.0f} s",
+            short < best < long,
         ),
     ]
+
+
+def _by_length(by_seed: Sequence[Sequence[Row]], *, keeps: bool) -> dict[float, dict[str, float]]:
+    """Return the mean over the seeds of some figures, by the length of rounds."""
+    found = {}
+    for length in ROUNDS_S:
+        ran = [row for rows in by_seed for row in where(rows, round_s=length, keeps_gpus=keeps)]
+        found[length] = {name: fmean(row[name] for row in ran) for name in ("jct_h", "preemptions")}
+    return found
 
 
 def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
@@ -293,6 +346,7 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
         typer.Option(metavar="FILE", help="Rates as Gavel publishes them; drawn if not given."),
     ] = None,
     seed: Seed = 0,
+    seeds: Seeds = 3,
     workers: Workers = 0,
     smoke: Smoke = False,
     json_to: JsonTo = None,
@@ -301,17 +355,18 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
 ) -> None:
     """Completion times of training jobs by policy and load, and what restarts cost.
 
-    Takes some minutes.
+    Takes an hour on one processor.
     """
     benchmark = Gavel(
         hours=hours,
         jobs_by_round=jobs_by_round,
         throughputs=throughputs,
         seed=seed,
+        seeds=seeds,
         workers=workers,
     )
     if smoke:
         benchmark = replace(
-            benchmark, loads=(1.0, 4.0), hours=3, jobs_by_round=8, gpus=1, workers=1
+            benchmark, loads=(1.0, 4.0), hours=3, jobs_by_round=8, gpus=1, seeds=2, workers=1
         )
     conduct(benchmark, json_to=json_to, plot_to=plot_to, data_dir=data_dir)

@@ -20,6 +20,7 @@ from benchmarks.options import DataDir, JsonTo, PlotTo, Seed, Smoke, numbers
 from benchmarks.ratios import paired
 from omega.errors import BadInput, InvariantBroken
 from omega.plots.picture import Picture, magnitudes, series, steps
+from omega.terminal.progress import progress_bar
 from schedulers.ml_gpu.policies.named import POLICIES, solver_of
 from schedulers.ml_gpu.problem import Problem, measures
 
@@ -53,7 +54,7 @@ class GavelPolicies:
     def measure(self, stage: Stage) -> Findings:
         """Solve all policies for all sizes, omega's and the modelling layer's in turns."""
         rows: list[dict[str, Any]] = []
-        with stage.output.progress() as progress:
+        with progress_bar(stage.output.console) as progress:
             bar = progress.add_task("", total=len(self.jobs) * len(NAMES))
             for jobs in self.jobs:
                 for name in NAMES:

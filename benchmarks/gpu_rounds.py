@@ -42,6 +42,7 @@ from omega.processes.supervisor import (
 from omega.store.postgres.connection import Link
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
+from omega.terminal.progress import progress_bar
 from schedulers.ml_gpu.throughputs import read_throughputs
 
 KIND: Final = "ml-gpu"
@@ -255,7 +256,7 @@ class GpuRounds:
         clock = stage.clock
         killed: dict[str, Any] = {"replica": None, "after": None}
         fed, began, moved = 0, clock.now(), (0, clock.now())
-        with stage.output.progress() as progress:
+        with progress_bar(stage.output.console) as progress:
             bar = progress.add_task("Starting", total=self.rounds)
             while True:
                 stage.go_on()

@@ -36,6 +36,7 @@ from omega.plots.picture import COLOURS, Picture, magnitudes, series
 from omega.store.postgres.connection import Link
 from omega.store.postgres.health.server_state import TableState
 from omega.store.postgres.store import PostgresStore
+from omega.terminal.progress import progress_bar
 
 SMALL, LARGE = "_small", "_large"
 """Suffixes of the databases' names."""
@@ -99,7 +100,7 @@ class Growth:
         done: Counter[str] = Counter()
         with ExitStack() as stack:
             small, large = (stack.enter_context(stage.database(name)) for name in (SMALL, LARGE))
-            progress = stack.enter_context(stage.output.progress())
+            progress = stack.enter_context(progress_bar(stage.output.console))
             bar = progress.add_task("", total=2 * len(self.steps))
             templates = {url: self._make_cell(url) for url in (small, large)}
             link = stack.enter_context(closing(statements.connect(large)))

@@ -41,6 +41,7 @@ from omega.reports.processes import AGENT
 from omega.store.postgres.connection import Link
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
+from omega.terminal.progress import progress_bar
 
 SESSIONS: Final = 8
 LEASE_S: Final = 30.0
@@ -104,7 +105,7 @@ class IdleAgents:
             ]
             link = stack.enter_context(closing(statements.connect(url)))
             machines = _register(stores[0], max(self.agents))
-            progress = stack.enter_context(stage.output.progress())
+            progress = stack.enter_context(progress_bar(stage.output.console))
             bar = progress.add_task("", total=len(self.arms))
             for arm in self.arms:
                 progress.update(bar, description=str(arm))

@@ -28,6 +28,7 @@ from omega.model.lanes import QueueOrder
 from omega.plots.picture import Picture, series, steps
 from omega.reports.wording import things
 from omega.store.postgres.schema import migrate
+from omega.terminal.progress import progress_bar
 from omega.workload.demo_cell import demo_machines
 
 MACHINES_MAX: Final = 200_000
@@ -63,7 +64,7 @@ class Orders:
         """Drain the queue by each order, in each round, with so many replicas."""
         rows: list[dict[str, Any]] = []
         done = Counter({"tasks live": 0})
-        with stage.output.progress() as progress:
+        with progress_bar(stage.output.console) as progress:
             bar = progress.add_task("", total=len(self.replicas) * len(ORDERS) * self.rounds)
             for replicas, number in product(self.replicas, range(self.rounds)):
                 for order in ORDERS[:: 1 if number % 2 else -1]:

@@ -29,6 +29,7 @@ from omega.model.jobs import Constraint, JobSpec, LeasedJob, Operator, TaskGroup
 from omega.model.machines import Catalogue, MachineRows, Snapshot
 from omega.model.resources import GPU_SLICES
 from omega.plots.picture import Picture, magnitudes, series, steps
+from omega.terminal.progress import progress_bar
 from omega.testing.builders import a_job
 from omega.workload.demo_cell import GIB, demo_machines, demo_prefill
 
@@ -113,7 +114,7 @@ class Placement:
         """Place jobs of all policies and sizes in turns, on each size of cell."""
         rows: list[dict[str, Any]] = []
         digest: dict[str, Any] = {}
-        with stage.output.progress() as progress:
+        with progress_bar(stage.output.console) as progress:
             bar = progress.add_task("", total=len(self.machines))
             for machines in self.machines:
                 progress.update(bar, description=f"{machines:,} machines")

@@ -39,6 +39,7 @@ from omega.store.postgres.connection import Link
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
 from omega.terminal.options import number_option
+from omega.terminal.progress import progress_bar
 from omega.workload.arrivals import BATCH, SERVICE, Prefill
 from omega.workload.synthetic import Shape, uniform_machines
 
@@ -90,7 +91,7 @@ class Preemption:
     def measure(self, stage: Stage) -> Findings:
         """Run all rounds; after each, check the cell."""
         rows: list[dict[str, Any]] = []
-        with stage.output.progress() as progress:
+        with progress_bar(stage.output.console) as progress:
             bar = progress.add_task("", total=self.rounds * len(self.services))
             for number, services in product(range(self.rounds), self.services):
                 progress.update(bar, description=f"round {number + 1}, {services} services")

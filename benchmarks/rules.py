@@ -34,6 +34,7 @@ from benchmarks.workers import (
 from omega.errors import BadInput
 from omega.limits import LIMITS
 from omega.plots.picture import Picture, series
+from omega.terminal.progress import progress_bar
 
 BEFORE, AFTER = "before", "after"
 CLIENTS_MAX: Final = 32
@@ -194,7 +195,7 @@ def in_turns(
     """
     slices: dict[str, list[Measured]] = {name: [] for name in ways}
     until = stage.clock.now() + seconds
-    with stage.output.progress() as progress:
+    with progress_bar(stage.output.console) as progress:
         bar = progress.add_task("in turns", total=len(ways) * rounds)
         for name, one in alternate(ways, rounds, rng):
             slices[name].append(one)

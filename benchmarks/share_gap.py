@@ -27,6 +27,7 @@ from omega.ordering.tenants import Tenant
 from omega.plots.picture import COLOURS, Picture, series, steps
 from omega.reports.fairness import FairnessReport
 from omega.sim.virtual_cell import VirtualCell
+from omega.terminal.progress import progress_bar
 from schedulers.batch import BatchScheduler
 
 CORES: Final = 8
@@ -65,7 +66,7 @@ class ShareGap:
         points = [(arm, gap) for arm in ARMS for gap in self.gaps_ms]
         rows: list[dict[str, Any]] = []
         samples = 0
-        with stage.output.progress() as progress:
+        with progress_bar(stage.output.console) as progress:
             bar = progress.add_task("Running", total=len(points) * self.seeds)
             for arm, gap_ms in points:
                 found: list[Mapping[str, float]] = []

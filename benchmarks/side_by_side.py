@@ -47,6 +47,7 @@ from omega.sim.queue import GiveUpPolicy
 from omega.store.opening import store_at
 from omega.store.postgres.schema import migrate
 from omega.store.protocols import Store
+from omega.terminal.progress import progress_bar
 from omega.workload.arrivals import BATCH, Workload
 from omega.workload.synthetic import JobClass, Shape, arrivals_of, scattered, uniform_machines
 
@@ -116,7 +117,7 @@ class SideBySide:
         simulated: dict[Point, list[Mapping[str, Any]]] = defaultdict(list)
         done: Counter[str] = Counter()
         slice_s = self.seconds / max(1, len(self.points) * self.contests)
-        with stage.output.progress() as progress, registered():
+        with progress_bar(stage.output.console) as progress, registered():
             bar = progress.add_task("starting schedulers", total=len(self.points) * self.contests)
             for point, contest, tally, span_s in self._contests(stage, slice_s):
                 live[point].append(tally.row())

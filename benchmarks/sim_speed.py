@@ -33,6 +33,7 @@ from omega.sim.cell import compiler_is_installed
 from omega.sim.experiment import Architecture, Experiment
 from omega.sim.results import NO_EVICTIONS, Result
 from omega.terminal.options import number_option
+from omega.terminal.progress import progress_bar
 from omega.workload.arrivals import BATCH, SERVICE, Workload
 from omega.workload.synthetic import W1, JobClass, two_class_workload
 
@@ -125,7 +126,7 @@ class SimSpeed:
         together = self.processes or len(os.sched_getaffinity(0))
         sides = [(code, number) for number in dict.fromkeys((1, together)) for code in self._codes]
         found: dict[Key, list[list[Answer]]] = {}
-        with stage.output.progress() as progress:
+        with progress_bar(stage.output.console) as progress:
             bar = progress.add_task("", total=self.runs * len(sides) * len(DESIGNS))
             for _ in range(self.runs):
                 for design in DESIGNS:

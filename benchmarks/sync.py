@@ -31,6 +31,7 @@ from omega.store.postgres.store import PostgresStore
 from omega.store.protocols import SharedViewSource
 from omega.sync import choice
 from omega.sync.turns import Turn
+from omega.terminal.progress import progress_bar
 from omega.workload.demo_cell import demo_machines
 
 WAYS: Final = tuple(way.value for way in choice.Sync)
@@ -93,7 +94,7 @@ class Sync:
         """Measure all sizes; after each, check that all views are equal."""
         rows: list[dict[str, Any]] = []
         digest: dict[str, Any] = {}
-        with stage.output.progress() as progress:
+        with progress_bar(stage.output.console) as progress:
             bar = progress.add_task("", total=len(self.machines))
             for machines in self.machines:
                 progress.update(bar, description=f"{machines:,} machines")

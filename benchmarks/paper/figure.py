@@ -22,6 +22,7 @@ from omega.plots.picture import Picture, Stroke, magnitudes, series
 from omega.processes.workers import cores, processes
 from omega.sim.sweep import Figures, Trial, mean_and_deviation, run_trials
 from omega.terminal.options import number_option
+from omega.terminal.progress import progress_bar
 
 _Work = TypeVar("_Work")
 SMOKE_HOURS: Final = 0.02
@@ -145,7 +146,7 @@ def run_all(
     Raises InvariantBroken for a run that failed, and KeyboardInterrupt if a stop is asked for.
     """
     done: list[tuple[Trial[_Work], Figures]] = []
-    with stage.output.progress() as progress, _workers(workers or cores()) as executor:
+    with progress_bar(stage.output.console) as progress, _workers(workers or cores()) as executor:
         bar = progress.add_task("simulating", total=len(trials))
 
         def settle(trial: Trial[_Work], found: Figures | Exception) -> None:
