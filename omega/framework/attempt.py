@@ -4,7 +4,7 @@ Goal     The whole loop in one function: refresh the view, think, place, commit,
          again.
 Promise  No I/O, no clock, no events: a driver answers its effects, and `AttemptMeter` times it and
          reports. The same answers lead to the same effects. A task is claimed at most once in each
-         try.
+         try, if `place` claims none twice (`omega.testing.scheduler_contract` tests that).
 Source   Omega (EuroSys 2013), section 3.4. The effect `Think` lengthens a decision by `t_job` and
          `t_task`, which are zero unless an experiment or an option sets them. Placement runs after
          it, on the view that was read before it, as in the paper's simulator.
@@ -68,7 +68,8 @@ class PlanningContext:
     """For a scheduler that does not preempt: which tasks of tenants with larger shares a job may
     evict. None: it evicts nobody."""
     driver_places: bool = False
-    """Whether to yield `PlaceAtRandom` for plain jobs; only drivers of simulations place jobs."""
+    """Whether to yield `PlaceAtRandom` for plain jobs: of one group, which any machine with enough
+    CPU, memory and disk takes (`JobSpec.is_plain`). Only drivers of simulations place jobs."""
     keeps_order: bool = False
     """Whether jobs are placed in the order in which they were leased, as under a fair order. A
     scheduler that overrides `order` changes it all the same."""
@@ -256,7 +257,10 @@ def _make_way(
 def _charge(
     context: PlanningContext, together: Sequence[JobAttempt], claims: Sequence[Claims]
 ) -> None:
-    """Where shares decide who is evicted, charge each job for what it has placed and claims now."""
+    """Count what each job has placed and claims now as used by its tenant.
+
+    Only for a scheduler that reclaims: it then compares shares that are up to date.
+    """
     if context.reclaiming is not None:
         for each, its in zip(together, claims, strict=True):
             left = np.setdiff1d(each.pending, its.task)

@@ -63,7 +63,7 @@ class Process:
     run_seed: int
     new_id: Callable[[], UUID]
     """Makes ids that never repeat on one store: of transactions, and of this process as the holder
-    of the right to reclaim."""
+    of the lease under which one process of the cell at a time reclaims (`reclaiming.py`)."""
     stop: threading.Event
     """The process ends after this is set."""
     pid: int = 0
@@ -75,9 +75,9 @@ class Process:
     """What happens to a job after an attempt; None: `disposition`, by the settings. Not used by a
     scheduler with `rounds`."""
     driver_places: bool = False
-    """Whether to let the driver place jobs of one group that needs only CPU, memory and disk
-    (`JobSpec.is_plain`), by yielding `PlaceAtRandom`. Such attempts are not measured, so
-    this excludes `complete`."""
+    """Whether to let the driver place jobs of one group that any machine with enough CPU, memory
+    and disk takes (`JobSpec.is_plain`), by yielding `PlaceAtRandom`. Such attempts are not
+    measured, so this excludes `complete`."""
     complete: bool = True
     """False: the process only leases jobs, attempts them and hands them back, as the paper's
     experiments need. True: it also rescues jobs, expires and clears machines, wakes parked jobs,

@@ -195,7 +195,7 @@ _FIRST_FIT: Final = cheap_first(first_fit)
 
 
 def draw_cheap_groups(view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
-    """Return claims as `draw_groups`, on cheap machines first.
+    """Return claims by randomised first fit, as `groups.draw_groups`, on cheap machines first.
 
     If it can, it checks only machines that are drawn among the cheapest.
     """
@@ -220,7 +220,8 @@ def draw_cheap_groups(view: View, job: LeasedJob, rng: np.random.Generator) -> C
 def _cheapest(view: View, group: TaskGroup) -> Index:
     """Return the rows of the cheapest machines that a group may use, whether they have room or not.
 
-    None are known for a group whose constraints are not among those that are asked for most.
+    Empty for a group whose set of constraints is not in the demand, which leaves out sets with
+    which little is asked for.
     """
     demand, constraints = view.signals.demand, frozenset(group.constraints)
     if constraints not in demand.constraints:

@@ -335,9 +335,10 @@ def _in_share(position: FairPosition) -> Finding:
     more = f"omega tenant set {tenant} --weight {position.own.weight + 1}"
     return Finding(
         Reason.BEHIND_OTHERS,
-        f"There is room, but tenants with smaller shares come first (order {position.order.value}):"
-        f" {position.named_before}. Its own tenant: {position.own}.",
-        f"Wait until they have as much, or give its tenant a larger weight: {more}",
+        "There is room, but tenants that have less, or whose parents have, come first (order"
+        f" {position.order.value}; equal shares go by name): {position.named_before}. Its own"
+        f" tenant: {position.own}.",
+        f"Wait until they have more, or give its tenant a larger weight: {more}",
     )
 
 

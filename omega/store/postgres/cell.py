@@ -42,6 +42,8 @@ class _Profiles:
     """The names and attributes of all machines in one generation of the cell."""
 
     generation: int
+    """A number of the cell that rises when machines join, when attributes or the precedence gap
+    change, and when an incarnation begins (`incarnations.py`)."""
     names: tuple[str, ...]
     catalogue: Catalogue
     """The attributes that machines have, and the distinct values of each."""
@@ -317,7 +319,8 @@ class PostgresCell:
     def allocations_since(self, mark: int) -> tuple[Allocations, int]:
         """Read the live allocations granted since a mark, and the next mark.
 
-        The mark joins an incarnation and a transaction number (`incarnations.py`). All allocations
+        Unlike that of `changes_since`, this mark also names an incarnation: the history of the
+        database since its last start, promotion or restore (`incarnations.py`). All allocations
         are read if the incarnation is another one, or if the login has got machines since.
         A login that acts for some machines only, such as an agent's, gets the allocations on those.
         """

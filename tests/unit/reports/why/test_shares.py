@@ -119,8 +119,9 @@ def test_a_job_with_room_is_told_whose_jobs_come_first(store: MemoryStore) -> No
 
     assert Reason.BEHIND_OTHERS is report.finding.reason
     assert (
-        "There is room, but tenants with smaller shares come first (order drf): bob with 0.0%."
-        " Its own tenant: ann with 40.0%." == report.finding.evidence
+        "There is room, but tenants that have less, or whose parents have, come first (order drf;"
+        " equal shares go by name): bob with 0.0%. Its own tenant: ann with 40.0%."
+        == report.finding.evidence
     )
     assert "omega tenant set ann --weight 2" in report.finding.next_step
     assert {
