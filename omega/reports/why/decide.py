@@ -53,9 +53,11 @@ class Situation:
     """The kinds of scheduler that have reported lately."""
     needs: Sequence[QuotaNeed]
     line: Line
+    """The jobs of its kind that are leased before it: by precedence and age; under an order by start
+    deadlines only those of higher precedence. Empty if the job is not pending, or under a fair
+    order."""
     fair_position: FairPosition | None
-    """The position of its tenant, if the job is pending and its kind has a fair order; `line` is
-    empty then."""
+    """The position of its tenant, if the job is pending and its kind has a fair order."""
     order: QueueOrder
     """The order of its kind, if the job is pending; FIFO otherwise."""
     transactions: Sequence[JobTransaction]
@@ -208,7 +210,8 @@ def _full(about: Situation) -> Finding | None:
 
 def _prefers(about: Situation) -> Finding | None:
     """Return that a job waits for machines that it prefers, although others have room."""
-    # A scheduler with rounds ignores patience, and a parked job does not wait until its own ends.
+    # A scheduler with rounds ignores patience. A parked job is woken as soon as any machines have
+    # room for it, whether its patience is over or not.
     if about.state is not State.PENDING or about.round_due_s is not None:
         return None
     patient = patient_groups(about.view, about.job)

@@ -42,7 +42,7 @@ class Reason(Enum):
     BEHIND_OTHERS = "behind_others"  # there is room, and others are leased before it
     BACKING_OFF = "backing_off"  # there is room, and it may not be leased yet
     TO_BE_WOKEN = "to_be_woken"  # it is parked, and fits now
-    QUEUED = "queued"  # there is room, and it is the next of its kind
+    QUEUED = "queued"  # there is room, and nothing is known to be before it
     WOULD_FIT = "would_fit"  # a spec that is not submitted, for which there is room
 
     @property
