@@ -53,9 +53,9 @@ class Situation:
     """The kinds of scheduler that have reported lately."""
     needs: Sequence[QuotaNeed]
     line: Line
-    """The jobs of its kind that are leased before it: by precedence and age; under an order by start
-    deadlines only those of higher precedence. Empty if the job is not pending, or under a fair
-    order."""
+    """The jobs of its kind that are leased before it, by precedence and age; under an order by
+    start deadlines only those of higher precedence. Empty if the job is not pending, or under a
+    fair order."""
     fair_position: FairPosition | None
     """The position of its tenant, if the job is pending and its kind has a fair order."""
     order: QueueOrder
