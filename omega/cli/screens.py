@@ -78,7 +78,7 @@ def schedulers_table(
 
 LEGEND: Final = Group(
     Text(
-        "conflicts per conflict-free transaction · busy: share of time spent deciding",
+        "conflicts per conflict-free transaction · busy: share of time deciding, committing",
         "dim",
     ),
     Text(

@@ -239,6 +239,9 @@ def _refused(about: Situation) -> Finding | None:
     last = about.transactions[0] if about.transactions else None
     if status is None or last is None or last.granted or not last.refused:
         return None
+    # At 0 the job is in its first attempt, or has been granted tasks, woken or released since the
+    # last that placed nothing. Parking does not raise the count: a job that is parked after its
+    # first attempt (OMEGA_ATTEMPTS_MAX=1) has 0 too.
     if not status.fruitless and status.park_reason is not ParkReason.CONFLICTS:
         return None
     beaten = 0

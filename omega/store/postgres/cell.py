@@ -1,7 +1,8 @@
 """The cell in Postgres: machines, claims and quotas, by calls of its functions.
 
 Goal     Pass arrays to the functions and return their answers. The functions decide; what methods
-         do, their units and errors are in `omega/store/protocols.py`.
+         do, their units and errors are in `omega/store/protocols.py`, and for `register_machine` in
+         `omega/store/agents.py`.
 Promise  A commit is one round trip. All machine rows of a read come from one statement.
 Source   docs/decisions/0003-the-commit-rule.md, 0008-packed-rows.md.
 """
