@@ -78,7 +78,7 @@ def schedulers_table(
 
 LEGEND: Final = Group(
     Text(
-        "conflicts per conflict-free transaction · busy: share of time deciding, committing",
+        "conflicts per conflict-free transaction · busy: time deciding and committing",
         "dim",
     ),
     Text(
