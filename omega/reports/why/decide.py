@@ -3,10 +3,11 @@
 Goal     Of all that is in a job's way, name what has to change first.
 Promise  One finding for each job. A permanent reason is given only if placement fails even in the
          empty cell with every machine up: for a gang, fewer tasks than it lacks are placed, for
-         another job none. Of a gang of several groups this may be unproven, and the finding then
-         says so. A reason whose `has_room` is true is given only if the machines and quotas would
-         take the job as they are. Such a job gets another reason only if a user holds it, or if no
-         scheduler of its kind is at work.
+         another job none; or if a gang lacks more tasks than one commit can place. Of a gang of
+         several groups this may be unproven, and the finding then says so. A reason whose
+         `has_room` is true is given only if the machines and quotas would take the job as they
+         are. Such a job gets another reason only if a user holds it, or if no scheduler of its
+         kind is at work.
 Source   omega/placement/diagnosis.py, for what is permanent; docs/decisions/0054.
 """
 
@@ -16,6 +17,7 @@ from shlex import quote
 
 from omega.cell.view import View
 from omega.lifecycle.states import ParkReason, State
+from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob
 from omega.model.lanes import QueueOrder
 from omega.placement.diagnosis import (
@@ -118,6 +120,10 @@ def _placed(about: Situation) -> Finding | None:
 
 def _never(about: Situation) -> Finding | None:
     """Return a permanent reason, if there is one."""
+    at_once, most = about.job.lacking, LIMITS.claims_per_transaction_max
+    if at_once > most:
+        sentence = f"The gang needs {at_once:,} tasks placed at once, and a commit takes {most:,}."
+        return _permanent(about, Reason.GANG_TOO_LARGE, sentence, "Ask for a smaller minimum")
     found = diagnose(about.view, about.job)
     if found is None or not found.reason.is_permanent:
         return None
@@ -133,14 +139,18 @@ def _never(about: Situation) -> Finding | None:
     proven = found.reason is not ParkReason.GANG_TOO_LARGE or _is_too_large(about)
     unless = "" if proven else "; this is how schedulers pack it, and another packing may exist"
     sentence = f"{found.detail[:1].upper()}{found.detail[1:]}{unless}"
-    return Finding(
-        Reason(found.reason.value),
-        sentence if sentence.endswith("?") else f"{sentence}.",
-        f"{step}."
-        if about.status is None
-        else f"{step}. To submit another spec, end this one: omega cancel {about.status.id}.",
-        is_proven=proven,
-    )
+    sentence = sentence if sentence.endswith("?") else f"{sentence}."
+    return _permanent(about, Reason(found.reason.value), sentence, step, proven=proven)
+
+
+def _permanent(
+    about: Situation, reason: Reason, sentence: str, step: str, *, proven: bool = True
+) -> Finding:
+    """Return a finding that only another spec or other machines help."""
+    if about.status is None:
+        return Finding(reason, sentence, f"{step}.", is_proven=proven)
+    end = f"To submit another spec, end this one: omega cancel {about.status.id}."
+    return Finding(reason, sentence, f"{step}. {end}", is_proven=proven)
 
 
 def _is_too_large(about: Situation) -> bool:
@@ -239,9 +249,9 @@ def _refused(about: Situation) -> Finding | None:
     last = about.transactions[0] if about.transactions else None
     if status is None or last is None or last.granted or not last.refused:
         return None
-    # At 0 the job is in its first attempt, or has been granted tasks, woken or released since the
-    # last that placed nothing. Parking does not raise the count: a job that is parked after its
-    # first attempt (OMEGA_ATTEMPTS_MAX=1) has 0 too.
+    # At 0 no attempt has been in vain since the count began: at submission, and anew when tasks are
+    # granted, and when the job is woken, released, requeued or given another precedence, or its
+    # scheduler ends. A job that is parked after its first attempt (OMEGA_ATTEMPTS_MAX=1) has 0 too.
     if not status.fruitless and status.park_reason is not ParkReason.CONFLICTS:
         return None
     beaten = 0

@@ -22,7 +22,9 @@ class Reason(Enum):
     UNKNOWN_ATTRIBUTE = "unknown_attribute"  # no machine has an attribute that it requires
     NO_MACHINE_MATCHES = "no_machine_matches"  # machines have the attribute, none qualifies
     NEVER_FITS = "never_fits"  # a task asks for more than any machine has
-    GANG_TOO_LARGE = "gang_too_large"  # even the empty cell could not hold the gang
+    GANG_TOO_LARGE = (
+        "gang_too_large"  # the empty cell could not hold the gang, or a commit not place it
+    )
 
     HELD = "held"  # a user holds it
     NO_SCHEDULER = "no_scheduler"  # no scheduler of its kind is at work

@@ -1,6 +1,7 @@
 """Which of several reasons is named, and on what evidence."""
 
 from omega.clock import ManualClock
+from omega.limits import LIMITS
 from omega.model.jobs import Constraint, JobSpec, Operator, Preference
 from omega.model.lanes import QueueOrder
 from omega.model.quotas import Budget, Quota, QuotaScope
@@ -61,6 +62,23 @@ def test_a_gang_needs_quota_for_all_that_it_lacks() -> None:
     assert Reason.OVER_QUOTA is told.finding.reason
     assert [(4_000, 3_000)] == [(need.need, need.left) for need in told.needs]
     assert Reason.OVER_QUOTA is not why(store, single).finding.reason
+
+
+def test_a_gang_that_one_commit_cannot_place_is_too_large_whatever_room_there_is() -> None:
+    store = MemoryStore(ManualClock())
+    add_a_cell(store, 3, cpu_milli=40_000_000)
+    store.report("batch", "0", pid=1, facts={})
+    most = LIMITS.claims_per_transaction_max
+    jobs = store.submit([a_spec(most + 1, minimum=size) for size in (most + 1, most)])
+    large, fits = (why(store, job).finding for job in jobs)
+
+    assert Reason.GANG_TOO_LARGE is large.reason
+    assert (
+        "The gang needs 10,001 tasks placed at once, and a commit takes 10,000." == large.evidence
+    )
+    assert f"omega cancel {jobs[0]}" in large.next_step
+    assert large.is_proven
+    assert fits.reason.has_room
 
 
 def test_defeats_are_counted_since_the_last_claim_that_was_granted() -> None:
