@@ -21,7 +21,8 @@ def test_it_says_whose_jobs_come_first_by_share(
     screen = " ".join(omega("why", job).out.split())
     told = document(omega("why", job, "--json", "-"))["summary"]
 
-    assert "come first (order choosy): bob with 0.0%. Its own tenant: ann with 25.0%." in screen
+    assert "come first (order choosy; equal shares go by name): bob with 0.0%." in screen
+    assert "Its own tenant: ann with 25.0%." in screen
     assert "by share (choosy): ann with 25.0% of the cell; before it bob with 0.0%" in screen
     assert [{"tenant": "bob", "weight": 1, "share": 0.0}] == told["fair_order"]["before"]
     assert 0.25 == told["fair_order"]["share"]
