@@ -1,13 +1,17 @@
 """`make mutants`: plant small faults, one at a time, and see that a test kills each.
 
-Exit code 1 if a mutant is not killed, or if the tests fail without any mutant.
+A mutant that is on the page is first tried with the test that killed it last, and with all of its
+tests only if that passes. A test that fails without a mutant kills none. Exit code 1 if a mutant is
+not killed, or if such a test, or any test of a mutant that is not on the page, fails without any.
 """
 
 import os
+import re
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -20,12 +24,12 @@ from omega.terminal.progress import progress_bar
 from tests.architecture.tree import ROOT
 from tests.mutants.all_mutants import MUTANTS
 from tests.mutants.mutant import Mutant
-from tests.mutants.page import PAGE, page
-from tests.mutants.runner import MutantRunner, Result, Status, copied
+from tests.mutants.page import PAGE, killers, page, test_of
+from tests.mutants.runner import COPIED, MutantRunner, Result, Selection, Status, copied
 from tests.mutants.servers import servers
 
 LIMIT_S = 300.0
-"""After this time the tests of a mutant are stopped; the slowest file takes half a minute."""
+"""After this time for each of their files, tests are stopped; the slowest takes half a minute."""
 AT_ONCE_MAX = 4
 """Each has a Postgres server of its own; more only wait for disks."""
 
@@ -51,8 +55,11 @@ def main(
         ThreadPoolExecutor(len(urls)) as pool,
     ):
         runner = MutantRunner(original, clock, urls, stop=stop, limit_s=LIMIT_S)
-        passed = _passes_unmutated(runner, mutants, pool, output, stop)
-        results = list(_results(runner, mutants, pool, output, stop)) if passed else []
+        first = _last_killers(mutants)
+        before = _before(mutants, first, len(urls))
+        passed = _passes_unmutated(runner, before, pool, output, stop)
+        results = list(_results(runner, mutants, first, pool, output, stop)) if passed else []
+        results = [_checked(runner, result, first) for result in results if not stop.is_set()]
     if stop.is_set() or not passed:
         raise typer.Exit(1)
 
@@ -79,16 +86,71 @@ def _chosen(names: Sequence[str]) -> list[Mutant]:
     return [known[name] for name in names] or list(MUTANTS)
 
 
+def _last_killers(mutants: Sequence[Mutant]) -> dict[str, Selection]:
+    """Return the test that killed each mutant last, if it is still there, by the mutant's name."""
+    path = ROOT / PAGE
+    known = killers(path.read_text(encoding="utf-8")) if path.exists() else {}
+    written = _test_names()
+    tests = ((mutant.name, known.get(mutant.name)) for mutant in mutants)
+    return {
+        name: Selection((test[0],), (test[1],))
+        for name, test in tests
+        if test is not None and (ROOT / test[0]).exists() and test[1] in written
+    }
+
+
+def _test_names() -> set[str]:
+    """Return the names of all tests; files may inherit them from others."""
+    files = (path for folder in COPIED for path in (ROOT / folder).rglob("*.py"))
+    texts = (path.read_text(encoding="utf-8") for path in files)
+    of_machines = {"runTest"}  # hypothesis gives it to each state machine
+    return of_machines.union(*(re.findall(r"def (test_\w+)", text) for text in texts))
+
+
+def _before(
+    mutants: Sequence[Mutant], first: Mapping[str, Selection], groups: int
+) -> list[Selection]:
+    """Return what has to pass without a mutant: last killers in so many groups, and whole files.
+
+    A process that runs tests takes seconds to begin, so a group is run by one.
+    """
+    names: dict[str, set[str]] = {}
+    for tests in first.values():
+        names.setdefault(tests.paths[0], set()).update(tests.names)
+    files = sorted(names)
+    shares = [files[at::groups] for at in range(min(groups, len(files)))]
+    known = [
+        Selection(tuple(share), tuple(sorted(set().union(*(names[file] for file in share)))))
+        for share in shares
+    ]
+    new = (mutant for mutant in mutants if mutant.name not in first)
+    wanted = dict.fromkeys(tests for mutant in new for tests in mutant.tests)
+    return [*known, *(Selection((tests,)) for tests in wanted)]
+
+
+def _checked(runner: MutantRunner, result: Result, first: Mapping[str, Selection]) -> Result:
+    """Return a result; invalid if it was killed by a test that fails without the mutant too."""
+    tests = first.get(result.mutant.name)
+    if result.status is not Status.KILLED or tests is None:
+        return result
+    file, _, name = test_of(result).partition("::")
+    killer = Selection((file,), (name,))
+    if killer == tests or runner.unmutated(killer).passed:
+        return result
+    return replace(
+        result, status=Status.INVALID, message=f"fails without a mutant too: {result.message}"
+    )
+
+
 def _passes_unmutated(
     runner: MutantRunner,
-    mutants: Sequence[Mutant],
+    selections: Sequence[Selection],
     pool: Executor,
     output: Output,
     stop: threading.Event,
 ) -> bool:
-    """Return whether all tests pass without any mutant; print the output of those that do not."""
-    wanted = dict.fromkeys(tests for mutant in mutants for tests in mutant.tests)
-    runs = {pool.submit(runner.unmutated, [tests]): tests for tests in wanted}
+    """Return whether tests pass without any mutant; print the output of those that do not."""
+    runs = {pool.submit(runner.unmutated, tests): tests for tests in selections}
     with progress_bar(output.console) as progress:
         bar = progress.add_task("tests without a mutant", total=len(runs))
         for done in as_completed(runs):
@@ -96,7 +158,9 @@ def _passes_unmutated(
             if stop.is_set() or not done.result().passed:
                 pool.shutdown(wait=False, cancel_futures=True)
                 message = "" if stop.is_set() else f"{done.result().output}\n"
-                output.console.print_whole(f"{message}{runs[done]} fails without a mutant")
+                failure = None if stop.is_set() else done.result().failure
+                which = failure.test if failure else " ".join(runs[done].paths)
+                output.console.print_whole(f"{message}{which} fails without a mutant")
                 return False
     return True
 
@@ -104,12 +168,13 @@ def _passes_unmutated(
 def _results(
     runner: MutantRunner,
     mutants: Sequence[Mutant],
+    first: Mapping[str, Selection],
     pool: Executor,
     output: Output,
     stop: threading.Event,
 ) -> Iterator[Result]:
     """Test mutants, several at once, and yield and print the result of each as it is done."""
-    runs = [pool.submit(runner.test, mutant) for mutant in mutants]
+    runs = [pool.submit(runner.test, mutant, first.get(mutant.name)) for mutant in mutants]
     with progress_bar(output.console) as progress:
         bar = progress.add_task("mutants", total=len(runs))
         for done in as_completed(runs):

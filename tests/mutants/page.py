@@ -17,8 +17,9 @@ HEAD = """\
 A mutant is the project with one small fault, planted on purpose. `make mutants` plants each in a
 copy of the project and runs tests on it until the first fails; then it writes this page. A mutant
 is *killed* if a test fails, and *survived* if all pass. It is *timed out* if no test fails in time,
-and *invalid* if no test could begin: neither counts as killed. Before that, the same tests must
-pass without any mutant. Examples are the same in each run: hypothesis draws them from fixed seeds.
+and *invalid* if no test could begin, or if the test that failed also fails without a mutant:
+neither counts as killed. The test that killed a mutant last is run first. Examples are the same in
+each run: hypothesis draws them from fixed seeds.
 
 A fault is planted by syntax: its fragment of Python or SQL is found by its tokens, whatever the
 layout and the comments, and also after its names have changed (`tests/mutants/places.py`).

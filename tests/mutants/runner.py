@@ -45,6 +45,16 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
+class Selection:
+    """Which tests to run."""
+
+    paths: tuple[str, ...]
+    """Files and folders of tests, in the order in which they are asked."""
+    names: tuple[str, ...] = ()
+    """Only tests with one of these words in their names; all tests if there are no words."""
+
+
+@dataclass(frozen=True)
 class Result:
     """What became of a mutant, and which test decided it."""
 
@@ -74,7 +84,10 @@ class Run:
 
 
 class MutantRunner:
-    """Tests mutants, each in a copy of its own; as many at a time as there are servers."""
+    """Tests mutants, each in a copy of its own; as many at a time as there are servers.
+
+    A run of tests is stopped after `limit_s` for each file or folder of it.
+    """
 
     def __init__(
         self,
@@ -93,32 +106,43 @@ class MutantRunner:
         for url in servers:
             self._free_servers.put(url)
 
-    def unmutated(self, tests: Sequence[str]) -> Run:
+    def unmutated(self, tests: Selection) -> Run:
         """Run tests on the original tree."""
         return self._run(self._original, tests)
 
-    def test(self, mutant: Mutant) -> Result:
-        """Plant a mutant and run its tests until the first fails."""
+    def test(self, mutant: Mutant, first: Selection | None = None) -> Result:
+        """Plant a mutant and run its tests until one fails, those of `first` before the others."""
+        took_s = 0.0
         with copied(self._original) as tree:
             mutant.plant(tree)
-            run = self._run(tree, mutant.tests)
-        return Result(mutant, *_status(run), took_s=run.took_s)
+            for tests in (first, Selection(mutant.tests)):
+                if tests is None:
+                    continue
+                run = self._run(tree, tests)
+                took_s += run.took_s
+                result = Result(mutant, *_status(run), took_s=took_s)
+                if result.status is Status.KILLED or self._stop.is_set():
+                    break
+        return result
 
-    def _run(self, tree: Path, tests: Sequence[str]) -> Run:
+    def _run(self, tree: Path, tests: Selection) -> Run:
         began = self._clock.now()
         server = self._free_servers.get()
         try:
             with TemporaryDirectory(prefix="omega-kill-report-") as folder:
                 report = Path(folder) / "failures"
-                exit_code, output = self._watched(tree, server, _command(report, tests))
+                limit_s = self._limit_s * len(tests.paths)
+                exit_code, output = self._watched(tree, server, _command(report, tests), limit_s)
                 failure = first_failure(report)
         finally:
             self._free_servers.put(server)
         return Run(exit_code, failure, output, self._clock.now() - began)
 
-    def _watched(self, tree: Path, server: str, command: Sequence[str]) -> tuple[int | None, str]:
+    def _watched(
+        self, tree: Path, server: str, command: Sequence[str], limit_s: float
+    ) -> tuple[int | None, str]:
         """Run a command in a tree until it ends, its time is up, or the command is stopped."""
-        until = self._clock.now() + self._limit_s
+        until = self._clock.now() + limit_s
         with subprocess.Popen(
             command,
             cwd=tree,
@@ -138,13 +162,14 @@ class MutantRunner:
             return None, _stopped(process)
 
 
-def _command(report: Path, tests: Sequence[str]) -> list[str]:
+def _command(report: Path, tests: Selection) -> list[str]:
     plugins = ("no:randomly", "no:cacheprovider", "tests.mutants.kill_report")
     return [
         *(sys.executable, "-m", "pytest", "--exitfirst", "--quiet"),
         *(word for plugin in plugins for word in ("-p", plugin)),
         *("--kill-report", str(report), "--hypothesis-profile", PROFILE),
-        *tests,
+        *(("-k", " or ".join(tests.names)) if tests.names else ()),
+        *tests.paths,
     ]
 
 

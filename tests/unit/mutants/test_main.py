@@ -54,13 +54,50 @@ def test_one_mutant_is_tested_alone_and_the_page_stays_as_it_was(project: Path) 
     assert not (project / PAGE).exists()
 
 
+def test_the_test_that_killed_a_mutant_last_is_asked_first(project: Path) -> None:
+    run()
+    written = (project / PAGE).read_text()
+    (project / PAGE).write_text(written.replace("test_a_sum`", "test_a_sum_with_nothing`"))
+
+    assert "1 of 2 killed" in run().output
+    assert "tests/test_sums.py::test_a_sum_with_nothing" in (project / PAGE).read_text()
+
+
+def test_a_mutant_that_its_last_killer_lets_pass_is_tried_with_all_tests(project: Path) -> None:
+    run()
+    written = (project / PAGE).read_text()
+    (project / PAGE).write_text(written.replace("test_a_sum`", "test_a_sum_of_old`"))
+
+    assert "1 of 2 killed" in run().output
+    assert written == (project / PAGE).read_text()
+
+
+def test_a_test_that_fails_without_a_mutant_kills_none(project: Path) -> None:
+    run()
+    tests = project / "tests/test_sums.py"
+    passes = "def test_that_passes():\n    pass\n"
+    tests.write_text(f"{passes}\ndef test_that_fails():\n    assert False\n{tests.read_text()}")
+    written = (project / PAGE).read_text()
+    (project / PAGE).write_text(
+        written.replace("test_a_sum`", "test_that_passes`").replace(
+            "**survived**", "`tests/test_sums.py::test_that_passes`"
+        )
+    )
+
+    ended = run()
+
+    assert 1 == ended.exit_code
+    assert "0 of 2 killed" in ended.output
+    assert 2 == (project / PAGE).read_text().count("**invalid**")
+
+
 def test_tests_that_fail_without_a_mutant_prove_nothing(project: Path) -> None:
     (project / "omega/sums.py").write_text("def add(a, b):\n    return 3 + 0 * (a + b)\n")
 
     ended = run()
 
     assert 1 == ended.exit_code
-    assert "tests/test_sums.py fails without a mutant" in ended.output
+    assert "tests/test_sums.py::test_a_sum fails without a mutant" in ended.output
     assert not (project / PAGE).exists()
 
 

@@ -8,10 +8,12 @@ import pytest
 
 from omega.clock import Clock, ManualClock, RealClock
 from tests.architecture.tree import ROOT
-from tests.mutants.runner import MutantRunner, Status, copied
+from tests.mutants.runner import MutantRunner, Selection, Status, copied
 from tests.unit.mutants.small_project import ADD, mutant
 
 pytestmark = pytest.mark.slow
+
+SUMS = Selection(("tests/test_sums.py",))
 
 
 def runner(original: Path, clock: Clock | None = None, *, limit_s: float = 300.0) -> MutantRunner:
@@ -22,7 +24,7 @@ def runner(original: Path, clock: Clock | None = None, *, limit_s: float = 300.0
 
 
 def test_the_tree_without_a_mutant_passes(original: Path) -> None:
-    run = runner(original).unmutated(["tests/test_sums.py"])
+    run = runner(original).unmutated(SUMS)
 
     assert run.passed, run.output
     assert run.failure is None
@@ -31,7 +33,7 @@ def test_the_tree_without_a_mutant_passes(original: Path) -> None:
 def test_a_tree_without_tests_does_not_pass(original: Path) -> None:
     (original / "tests/test_sums.py").write_text("")
 
-    assert not runner(original).unmutated(["tests/test_sums.py"]).passed
+    assert not runner(original).unmutated(SUMS).passed
 
 
 def test_a_mutant_that_a_test_notices_is_killed_by_the_first_that_does(original: Path) -> None:
@@ -40,6 +42,28 @@ def test_a_mutant_that_a_test_notices_is_killed_by_the_first_that_does(original:
     assert (Status.KILLED, "tests/test_sums.py::test_a_sum") == (result.status, result.test)
     assert "assert 3 == 4" in result.message
     assert ADD == (original / "omega/sums.py").read_text(), "it was planted in a copy"
+
+
+def test_tests_that_are_first_are_asked_before_the_others(original: Path) -> None:
+    first = Selection(SUMS.paths, ("test_a_sum_with_nothing",))
+
+    by_first = runner(original).test(mutant("a - b"), first)
+    by_another = runner(original).test(mutant("a + b - (a == 2)"), first)
+
+    assert (Status.KILLED, "tests/test_sums.py::test_a_sum_with_nothing") == (
+        by_first.status,
+        by_first.test,
+    )
+    assert (Status.KILLED, "tests/test_sums.py::test_a_sum") == (
+        by_another.status,
+        by_another.test,
+    )
+
+
+def test_a_first_test_that_is_not_there_any_more_leaves_it_to_the_others(original: Path) -> None:
+    result = runner(original).test(mutant("a - b"), Selection(SUMS.paths, ("test_a_product",)))
+
+    assert (Status.KILLED, "tests/test_sums.py::test_a_sum") == (result.status, result.test)
 
 
 def test_one_that_only_a_teardown_notices_is_killed(original: Path) -> None:
@@ -90,7 +114,7 @@ def test_a_tree_that_imports_omega_from_elsewhere_is_not_tested(original: Path) 
     (original / "omega/sums.py").unlink()
     (original / "omega/__init__.py").unlink()
     (original / "omega").rmdir()
-    run = runner(original).unmutated(["tests/test_sums.py"])
+    run = runner(original).unmutated(SUMS)
 
     assert not run.passed
     assert "omega is imported from" in run.output
