@@ -22,6 +22,7 @@ from omega.metrics.facts import merge, number_in
 from omega.model.arrays import integers
 from omega.model.claims import ConflictRule
 from omega.model.machines import Machines, MachineState
+from omega.ordering.tenants import TenantTree
 from omega.reports.processes import NODES
 from omega.reports.what_happened import JobSeen, Judged, measures
 from omega.sim.experiment import Advance, Architecture, Experiment
@@ -186,9 +187,12 @@ def _with_machines(past: Past, added: int) -> Past:
 
 
 def _prepare(virtual: VirtualCell, past: Past, cell: SavedCell, scenario: Scenario) -> None:
-    """Set quotas, and the states of machines, once the start state runs."""
+    """Set quotas, tenants, and the states of machines, once the start state runs."""
     for quota in cell.quotas:
         virtual.store.set_quota(quota)
+    tree = TenantTree(cell.tenants)
+    for tenant in sorted(cell.tenants, key=lambda one: len(tree.path(one.name))):  # parents first
+        virtual.store.set_tenant(tenant)
     names = past.workload.machines.names
     states: dict[MachineState, list[int]] = {}
     for number, (name, state) in enumerate(zip(names, past.state, strict=True), start=1):

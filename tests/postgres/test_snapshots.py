@@ -20,6 +20,7 @@ from omega.model.elastic import Phase, Workers
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.model.resources import Kind, amounts
+from omega.ordering.tenants import Tenant
 from omega.store.leases import Parking
 from omega.store.loading import HOLDER
 from omega.store.postgres.connection import Link
@@ -67,7 +68,7 @@ def what_goes_on(cell: SavedCell, moved_ms: int = 0) -> list[dict[str, Any]]:
     lines = []
     for text in lines_of(cell):
         line = json.loads(text)
-        if line["line"] not in {"machines", "quota", "job", "running"}:
+        if line["line"] not in {"machines", "quota", "tenant", "job", "running"}:
             continue
         for name, value in line.items():
             if name.endswith("_ms") and isinstance(value, list):
@@ -113,7 +114,9 @@ def test_a_cell_at_work_is_the_same_again(
     store.set_state(integers([3]), MachineState.DRAINING)
     store.resize(1, amounts(cpu_milli=1_500, memory_mib=16_384), notice_ms=60_000)
     store.set_precedence_gap(7)
-    before, holds = saved(database_url), store.quotas()
+    for tenant in (Tenant("org", 3), Tenant("ann", 2, "org")):
+        store.set_tenant(tenant)
+    before, holds, tenants = saved(database_url), store.quotas(), store.tenants()
 
     emptying.empty(database_url)
     moved_ms = restored(database_url, before)
@@ -121,7 +124,7 @@ def test_a_cell_at_work_is_the_same_again(
     after = saved(database_url)
     assert what_goes_on(before, moved_ms) == what_goes_on(after)
     assert 7 == store.precedence_gap()
-    assert holds == store.quotas()
+    assert (holds, tenants) == (store.quotas(), store.tenants())
     assert [] == [*store.verify(), *store.verify_amounts()]
     assert [State.RUNNING, State.PENDING, State.PARKED, State.PENDING] == [
         job.state for job in after.jobs
@@ -261,8 +264,9 @@ def test_a_reader_saves_and_only_the_owner_restores(
         lambda store: store.add_machines(a_cell(1)),
         lambda store: store.submit([a_spec()]),
         lambda store: store.set_quota(Quota(QuotaScope.TENANT, "ann", {Budget.JOBS: 1})),
+        lambda store: store.set_tenant(Tenant("ann", 2)),
     ],
-    ids=["machines", "jobs", "quotas"],
+    ids=["machines", "jobs", "quotas", "tenants"],
 )
 def test_a_cell_that_is_not_empty_is_left_alone(
     database_url: str, store: PostgresStore, fill: Callable[[PostgresStore], object]

@@ -29,9 +29,9 @@ def command(
 ) -> None:
     """Make a cell of a file again, in an empty database.
 
-    Machines, what runs, the queue and quotas are as they were, with the same ids; times are moved,
-    so that tasks have as long to run as then. Jobs that were being planned are pending. The past
-    stays in the file.
+    Machines, what runs, the queue, quotas and tenants are as they were, with the same ids; times
+    are moved, so that tasks have as long to run as then. Jobs that were being planned are pending.
+    The past stays in the file.
 
     [bold]omega db init --data-dir copy[/]
 

@@ -48,7 +48,7 @@ def command(
 ) -> None:
     """Copy the cell into a file: what it holds now, and what happened lately.
 
-    It has the machines, what runs, the queue, quotas, the jobs of the last hours and what
+    It has the machines, what runs, the queue, quotas, tenants, the jobs of the last hours and what
     schedulers did with them. [bold]omega restore[/] makes a cell of it again, and
     [bold]omega what-if[/] simulates it. The role omega_reader suffices.
 

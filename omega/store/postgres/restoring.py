@@ -1,4 +1,4 @@
-"""Puts a saved cell into an empty database: machines, jobs, queue, running tasks and quotas.
+"""Puts a saved cell into an empty database: machines, jobs, queue, running tasks, quotas, tenants.
 
 Goal     Have the cell of a file again, to look at, to try something on, or after a disaster.
 Promise  All of it or nothing, and only in a database whose cell is empty. Ids, sequences and names
@@ -30,14 +30,15 @@ from omega.store.postgres.packing import Big
 from omega.store.saved.cell import SavedCell, SavedJob
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-# Nobody submits jobs, sets quotas or adds machines until the cell is whole.
+# Nobody submits jobs, sets quotas or tenants, or adds machines until the cell is whole.
 _LOCK: Final = """
-    LOCK TABLE omega.job, omega.quota, omega.machine IN SHARE ROW EXCLUSIVE MODE
+    LOCK TABLE omega.job, omega.quota, omega.tenant, omega.machine IN SHARE ROW EXCLUSIVE MODE
 """
 _FOUND: Final = """
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
            (SELECT count(*) FROM omega.machine), (SELECT count(*) FROM omega.job),
-           (SELECT count(*) FROM omega.quota), (SELECT count(*) FROM omega.transaction)
+           (SELECT count(*) FROM omega.quota), (SELECT count(*) FROM omega.tenant),
+           (SELECT count(*) FROM omega.transaction)
 """
 _SET_CELL: Final = """
     UPDATE omega.cell SET generation = generation + 1, catalogue = %s, precedence_gap = %s
@@ -103,17 +104,23 @@ class _Restoring:
         self._cursor.execute("SELECT omega.begin_incarnation()")
         self._cursor.execute(_LOCK)
         ((now_ms, *there),) = self._read(_FOUND)
-        machines, jobs, quotas, transactions = there
+        machines, jobs, quotas, tenants, transactions = there
         if any(there):
             raise BadInput(
                 f"the cell of this database is not empty ({machines:,} machines, {jobs:,} jobs,"
-                f" {quotas:,} quotas, {transactions:,} recorded commits): restore into another"
+                f" {quotas:,} quotas, {tenants:,} tenants, {transactions:,} recorded commits):"
+                " restore into another"
             )
         self._moved_ms = now_ms - self._cell.taken_ms
         generation = self._write_machines()
         self._write_jobs(generation)
         self._write_running()
         self._write_quotas()
+        self._copy(
+            "tenant",
+            ("name", "weight", "parent"),
+            ((tenant.name, tenant.weight, tenant.parent) for tenant in self._cell.tenants),
+        )
         for invariant, subject, detail in self._read(_VERIFY):
             broken = f"{invariant}; {subject}: {detail}"
             raise BadInput(f"the saved cell is not sound: {broken}", file=self._file)

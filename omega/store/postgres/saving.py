@@ -21,6 +21,7 @@ from omega.model.outcomes import Verdict
 from omega.model.quotas import BUDGETS, UNLIMITED, Budget, Quota, QuotaScope
 from omega.model.resources import COLUMNS, KINDS
 from omega.model.wire import spec_from_wire
+from omega.ordering.tenants import Tenant
 from omega.store.loading import HOLDER
 from omega.store.postgres.connection import Cursor, Link
 from omega.store.postgres.json_text import an_object, decoded
@@ -53,6 +54,7 @@ _MACHINES: Final = f"""
       FROM omega.machine m JOIN omega.machine_profile p ON p.id = m.id ORDER BY m.id
 """
 _QUOTAS: Final = 'SELECT scope, name, limits FROM omega.quota ORDER BY scope, name COLLATE "C"'
+_TENANTS: Final = 'SELECT name, weight, parent FROM omega.tenant ORDER BY name COLLATE "C"'
 _GOES_ON_OR_ENDED_LATELY: Final = f"""
     (j.finished_at IS NULL OR {_ms("j.finished_at")} >= %(begin_ms)s)
 """
@@ -150,6 +152,7 @@ def _saved(cursor: Cursor, since_ms: int) -> SavedCell:
         precedence_gap=gap,
         machines=_machines(read(_MACHINES), known),
         quotas=tuple(_quota(*row) for row in read(_QUOTAS)),
+        tenants=tuple(Tenant(*row) for row in read(_TENANTS)),
         jobs=jobs,
         running=_running(*running),
         past=_past(jobs, *past),

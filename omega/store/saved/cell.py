@@ -18,6 +18,7 @@ from omega.model.claims import ConflictRule
 from omega.model.jobs import JobSpec
 from omega.model.machines import Machines
 from omega.model.quotas import Quota
+from omega.ordering.tenants import Tenant
 
 AT_WORK_MS: Final = 10_000
 """A process that has reported within this time is at work."""
@@ -164,6 +165,8 @@ class SavedCell:
     precedence_gap: int
     machines: SavedMachines
     quotas: tuple[Quota, ...]
+    tenants: tuple[Tenant, ...]
+    """Those whose weights and parents were set, ascending by name."""
     jobs: tuple[SavedJob, ...]
     running: RunningTasks
     past: PastTasks

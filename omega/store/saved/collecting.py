@@ -23,6 +23,7 @@ from omega.model.names import ADDRESS_RULE, is_address, is_storable_name
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.model.resources import KINDS, Kind
 from omega.model.wire import spec_from_wire
+from omega.ordering.tenants import Tenant, TenantTree
 from omega.store.saved.cell import (
     PastTasks,
     RunningTasks,
@@ -43,6 +44,7 @@ from omega.store.saved.lines import (
     QuotaLine,
     RunningLine,
     SchedulerLine,
+    TenantLine,
 )
 
 MACHINES_MAX: Final = 1_000_000
@@ -50,7 +52,7 @@ JOBS_MAX: Final = 2_000_000
 TASKS_MAX: Final = 10_000_000
 """Of each kind of line with tasks."""
 OTHERS_MAX: Final = 100_000
-"""Quotas, schedulers and processes."""
+"""Quotas, tenants, schedulers and processes."""
 ATTRIBUTES_MAX: Final = 20_000_000
 """Names of attributes times machines: so many values are held, most of them none."""
 
@@ -75,6 +77,7 @@ class Collected:
         self._last_end_ms = 0
         self._tasks = 0
         self._quotas: dict[tuple[str, str], Quota] = {}
+        self._tenants: list[Tenant] = []
         self._schedulers: list[SavedScheduler] = []
         self._processes: list[SavedProcess] = []
 
@@ -87,34 +90,34 @@ class Collected:
                 self._take_machines(line)
             case QuotaLine():
                 self._take_quota(line)
+            case TenantLine():
+                self._take_tenant(line)
             case JobLine():
                 self._take_job(line)
             case RunningLine():
                 self._take_running(line)
             case PastLine():
                 self._take_past(line)
-            case SchedulerLine():
-                _refuse_unprintable(line.kind, line.replica)
-                told = line.model_dump(exclude={"line", "rule"})
-                self._schedulers.append(SavedScheduler(**told, rule=ConflictRule(line.rule)))
-            case ProcessLine():
-                _refuse_unprintable(line.kind, line.replica)
-                self._processes.append(SavedProcess(**line.model_dump(exclude={"line"})))
+            case SchedulerLine() | ProcessLine():
+                self._take_process(line)
             case _:
                 raise AssertionError("the last line is not collected")
-        if len(self._quotas) + len(self._schedulers) + len(self._processes) > OTHERS_MAX:
-            raise BadInput(f"more than {OTHERS_MAX:,} quotas, schedulers and processes")
+        others = (self._quotas, self._tenants, self._schedulers, self._processes)
+        if sum(map(len, others)) > OTHERS_MAX:
+            raise BadInput(f"more than {OTHERS_MAX:,} quotas, tenants, schedulers and processes")
 
     def cell(self) -> SavedCell:
-        """Return the cell of all lines."""
+        """Return the cell of all lines. Raises BadInput if its tenants make no tree."""
         head = self._head
         assert head is not None, "the first line is checked by the reader"
+        TenantTree(self._tenants)
         return SavedCell(
             taken_ms=head.taken_ms,
             begin_ms=head.begin_ms,
             precedence_gap=head.precedence_gap,
             machines=_joined_machines(self._machines),
             quotas=tuple(self._quotas.values()),
+            tenants=tuple(self._tenants),
             jobs=tuple(self._jobs.values()),
             running=_joined_running(self._running),
             past=_joined_past(self._past),
@@ -165,6 +168,14 @@ class Collected:
             raise BadInput(f"{line.name!r} is not printable, or is there twice", field="name")
         limits = {Budget[name.upper()]: limit for name, limit in line.limits.items()}
         self._quotas[whose] = Quota(QuotaScope(line.scope), line.name, limits)
+
+    def _take_tenant(self, line: TenantLine) -> None:
+        if self._tenants and line.name <= self._tenants[-1].name:
+            raise BadInput("tenants are ascending by name", field="name")
+        for field, name in (("name", line.name), ("parent", line.parent)):
+            if name is not None and not is_storable_name(name):
+                raise BadInput("it is not printable", field=field)
+        self._tenants.append(Tenant(line.name, line.weight, line.parent))
 
     def _take_job(self, line: JobLine) -> None:
         if line.id <= self._last_job:
@@ -222,6 +233,14 @@ class Collected:
                 *(integers(line.started_ms), ended, tuple(line.cause)),
             )
         )
+
+    def _take_process(self, line: SchedulerLine | ProcessLine) -> None:
+        _refuse_unprintable(line.kind, line.replica)
+        told = line.model_dump(exclude={"line", "rule"})
+        if isinstance(line, SchedulerLine):
+            self._schedulers.append(SavedScheduler(**told, rule=ConflictRule(line.rule)))
+        else:
+            self._processes.append(SavedProcess(**told))
 
     def _count_tasks(self, rows: int) -> None:
         self._tasks += rows

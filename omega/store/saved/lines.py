@@ -91,6 +91,15 @@ class QuotaLine(Line):
     limits: dict[BudgetName, Annotated[int, Field(ge=0, lt=UNLIMITED)]]
 
 
+class TenantLine(Line):
+    """The weight and the parent of a tenant; tenants are ascending by name."""
+
+    line: Literal["tenant"] = "tenant"
+    name: Name
+    weight: Annotated[int, Field(ge=1, le=LIMITS.tenant_weight_max)]
+    parent: Name | None
+
+
 class JobLine(Line):
     """A job; the fields are those of `SavedJob`, and `spec` is in the wire form."""
 
@@ -177,6 +186,7 @@ AnyLine = (
     CellLine
     | MachinesLine
     | QuotaLine
+    | TenantLine
     | JobLine
     | RunningLine
     | PastLine
@@ -186,6 +196,7 @@ AnyLine = (
 )
 LINE: Final[TypeAdapter[AnyLine]] = TypeAdapter(Annotated[AnyLine, Field(discriminator="line")])
 ORDER: Final = (
-    *("cell", "machines", "quota", "job", "running", "past", "scheduler", "process", "end"),
+    *("cell", "machines", "quota", "tenant", "job", "running", "past", "scheduler", "process"),
+    "end",
 )
 """A line may name only what stands before it, so that it is checked as it is read."""

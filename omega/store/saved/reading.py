@@ -158,7 +158,10 @@ def _field(where: Sequence[str | int]) -> str | None:
 
 def _checked(collected: Collected, file: str) -> SavedCell:
     """Return the cell; raise BadInput if its parts contradict each other."""
-    cell = collected.cell()
+    try:
+        cell = collected.cell()
+    except BadInput as problem:
+        raise BadInput(problem.sentence, file=file, field=problem.field) from problem
     machines = cell.machines
     over = any_kind(cell.used > machines.machines.capacity + machines.notice)
     if over.any():

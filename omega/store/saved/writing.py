@@ -34,6 +34,7 @@ from omega.store.saved.lines import (
     QuotaLine,
     RunningLine,
     SchedulerLine,
+    TenantLine,
 )
 from omega.store.saved.reading import LINE_BYTES_MAX, read_cell
 
@@ -94,6 +95,8 @@ def _lines(cell: SavedCell) -> Iterator[Line]:
     for quota in cell.quotas:
         limits = {budget.column: limit for budget, limit in sorted(quota.limits.items())}
         yield QuotaLine(scope=quota.scope.value, name=quota.name, limits=limits)
+    for tenant in cell.tenants:
+        yield TenantLine(**vars(tenant))
     for job in cell.jobs:
         yield _job(job)
     for part in _parts(cell.running):

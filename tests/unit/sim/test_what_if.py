@@ -10,8 +10,10 @@ from omega.framework.effects import Commit, Refresh
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.lifecycle.states import State
 from omega.model.claims import ConflictRule
+from omega.model.lanes import QueueOrder
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope
+from omega.ordering.tenants import Tenant
 from omega.sim.what_if import (
     Pace,
     Scenario,
@@ -112,6 +114,27 @@ def test_machines_and_quotas_are_as_they_were() -> None:
     assert 1 == simulated(limited, scenario())["batch"]["jobs_placed"]
     draining = replace(cell_of(4, cores=4), machines=closed)
     assert 1 == simulated(draining, scenario())["batch"]["jobs_placed"]
+
+
+def test_tenants_have_their_weights() -> None:
+    """Of eight cores, jobs of ann take one, and those of bob two: if she weighs more, more fit."""
+    specs = [
+        a_spec(cpu_milli=1_000 * cores, tenant=tenant)
+        for tenant, cores in (("ann", 1), ("bob", 2))
+        for _ in range(8)
+    ]
+    jobs = tuple(a_saved_job(n, spec, submitted_s=1) for n, spec in enumerate(specs, 1))
+    cell = a_saved_cell(machines=some_machines(2), jobs=jobs)
+    below = (Tenant("ann", 9, "org"), Tenant("bob", 1, "org"), Tenant("org"))
+
+    class Fair(InOrder):
+        queue_order = QueueOrder.DRF
+
+    def placed(cell: SavedCell) -> int:
+        told: int = simulate(cell, scenario(), lambda _: Fair(), seed=1)["batch"]["jobs_placed"]
+        return told
+
+    assert [5, 7] == [placed(cell), placed(replace(cell, tenants=below))]
 
 
 def test_waits_and_busyness_follow_the_pace() -> None:

@@ -15,6 +15,7 @@ from omega.lifecycle.states import State
 from omega.limits import LIMITS
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.model.wire import spec_to_wire
+from omega.ordering.tenants import Tenant
 from omega.store.saved.cell import SavedCell
 from omega.store.saved.reading import LINE_BYTES_MAX, read_cell
 from omega.store.saved.writing import lines_of, write_cell
@@ -32,6 +33,7 @@ from tests.fixtures.saved_cells import (
 CELL = a_saved_cell(
     machines=some_machines(3, gpus=2),
     quotas=(Quota(QuotaScope.TENANT, "ann", {Budget.JOBS: 3}),),
+    tenants=(Tenant("ann", 2, "org"), Tenant("org")),
     jobs=(
         a_saved_job(4, a_spec(3), state=State.PENDING, unplaced=((1, 2),), leased_s=-50),
         a_saved_job(9, state=State.SUCCEEDED),
@@ -41,7 +43,7 @@ CELL = a_saved_cell(
     processes=(a_process(facts={"thought_s": 1.5}),),
 )
 LINES = [
-    *("cell", "machines", "quota", "job", "job", "running", "past"),
+    *("cell", "machines", "quota", "tenant", "tenant", "job", "job", "running", "past"),
     *("scheduler", "process", "end"),
 ]
 Edit = Callable[[dict[str, Any]], object]
@@ -147,34 +149,39 @@ def test_a_cell_of_many_lines_of_machines_and_tasks_is_whole(path: Path) -> None
         (3, setting(limits={"jobs": -1}), "limits.jobs"),
         (3, setting(limits={"\x85": 1}), r"limits.'\x85'.[key]"),
         (3, setting(scope="everybody"), "scope"),
-        (4, setting(id=0), "id"),
-        (4, setting(spec={}), "spec"),
-        (4, setting(spec=spec_to_wire(a_spec(3, cpu_milli=2**31))), "spec"),
-        (4, setting(spec=spec_to_wire(a_spec(3, duration_ms=2**62))), "spec"),
-        (4, setting(spec=spec_to_wire(a_spec(3, precedence=2**31))), "spec"),
-        (4, setting(spec=spec_to_wire(a_spec(3, name="a\u202eb"))), "spec"),
-        (4, setting(spec=spec_to_wire(a_spec(100_001))), "spec"),
-        (4, setting(state="dreaming"), "state"),
-        (4, setting(state="parked"), "park_reason"),
-        (4, setting(state="running"), "unplaced"),
-        (4, setting(state="succeeded"), "finished_ms"),
-        (4, setting(unplaced=[[1, 4]]), "unplaced"),
-        (4, setting(unplaced=[[2, 3], [0, 1]]), "unplaced"),
-        (5, setting(id=4), "id"),
-        (6, setting(job=[4, 5]), "job"),
-        (6, setting(job=[4, 9]), "task"),
-        (6, setting(machine=[1, 4]), "machine"),
-        (6, setting(task=[0, 0]), "task"),
-        (6, setting(task=[0, 1]), "task"),
-        (6, setting(task=[0, 3]), "task"),
-        (6, setting(started_ms=[1]), "started_ms"),
-        (7, setting(task=[1]), "task"),
-        (7, setting(job=[], task=[], machine=[], started_ms=[], ended_ms=[], cause=[]), "job"),
-        (7, setting(cause=["\x07"]), "cause"),
-        (8, setting(rule="first"), "rule"),
-        (8, setting(kind="a\x1b[2J"), "kind"),
-        (9, setting(replica="a\u200bb"), "replica"),
-        (9, setting(facts=[1]), "facts"),
+        (4, setting(weight=0), "weight"),
+        (4, setting(weight=10_001), "weight"),
+        (4, setting(parent="a\u202eb"), "parent"),
+        (5, setting(name="ann"), "name"),
+        (5, setting(name="or\ng"), "name"),
+        (6, setting(id=0), "id"),
+        (6, setting(spec={}), "spec"),
+        (6, setting(spec=spec_to_wire(a_spec(3, cpu_milli=2**31))), "spec"),
+        (6, setting(spec=spec_to_wire(a_spec(3, duration_ms=2**62))), "spec"),
+        (6, setting(spec=spec_to_wire(a_spec(3, precedence=2**31))), "spec"),
+        (6, setting(spec=spec_to_wire(a_spec(3, name="a\u202eb"))), "spec"),
+        (6, setting(spec=spec_to_wire(a_spec(100_001))), "spec"),
+        (6, setting(state="dreaming"), "state"),
+        (6, setting(state="parked"), "park_reason"),
+        (6, setting(state="running"), "unplaced"),
+        (6, setting(state="succeeded"), "finished_ms"),
+        (6, setting(unplaced=[[1, 4]]), "unplaced"),
+        (6, setting(unplaced=[[2, 3], [0, 1]]), "unplaced"),
+        (7, setting(id=4), "id"),
+        (8, setting(job=[4, 5]), "job"),
+        (8, setting(job=[4, 9]), "task"),
+        (8, setting(machine=[1, 4]), "machine"),
+        (8, setting(task=[0, 0]), "task"),
+        (8, setting(task=[0, 1]), "task"),
+        (8, setting(task=[0, 3]), "task"),
+        (8, setting(started_ms=[1]), "started_ms"),
+        (9, setting(task=[1]), "task"),
+        (9, setting(job=[], task=[], machine=[], started_ms=[], ended_ms=[], cause=[]), "job"),
+        (9, setting(cause=["\x07"]), "cause"),
+        (10, setting(rule="first"), "rule"),
+        (10, setting(kind="a\x1b[2J"), "kind"),
+        (11, setting(replica="a\u200bb"), "replica"),
+        (11, setting(facts=[1]), "facts"),
     ],
 )
 def test_a_line_that_cannot_be_is_told_with_its_number_and_field(
@@ -185,8 +192,24 @@ def test_a_line_that_cannot_be_is_told_with_its_number_and_field(
     assert (str(path), number, field) == (told.file, told.line, told.field)
 
 
+@pytest.mark.parametrize(
+    ("number", "edit", "said"),
+    [
+        (4, setting(parent="gone"), "was not set as a tenant"),
+        (5, setting(parent="ann"), "ancestor"),
+    ],
+)
+def test_tenants_that_make_no_tree_are_refused(
+    path: Path, number: int, edit: Edit, said: str
+) -> None:
+    told = refusal(write_lines(path, with_line(number, edit)))
+
+    assert (str(path), "parent") == (told.file, told.field)
+    assert said in told.sentence
+
+
 def test_machines_that_hold_more_than_they_have_are_refused(path: Path) -> None:
-    write_lines(path, with_line(6, setting(amounts={"cpu_milli": [1_000, 5_000]})))
+    write_lines(path, with_line(8, setting(amounts={"cpu_milli": [1_000, 5_000]})))
 
     assert "the tasks on 'machine-3' hold more than it has" == refusal(path).sentence
 
@@ -199,8 +222,8 @@ def test_machines_that_hold_more_than_they_have_are_refused(path: Path) -> None:
         (lambda ok: [*ok, ok[-1]], "there is something after the last line"),
         (lambda ok: ok[1:], "it is no file that omega snapshot wrote"),
         (lambda ok: [ok[0], *ok], "a line 'cell' must not come after 'cell'"),
-        (lambda ok: [*ok[:5], ok[2], *ok[5:]], "a line 'quota' must not come after 'job'"),
-        (lambda ok: [*ok[:2], *ok[3:]], "it has 8 lines before the last, not 9"),
+        (lambda ok: [*ok[:7], ok[2], *ok[7:]], "a line 'quota' must not come after 'job'"),
+        (lambda ok: [*ok[:2], *ok[3:]], "it has 10 lines before the last, not 11"),
         (lambda ok: [ok[0], b'{"line": "else"}\n'], "`line` is none of cell, machines"),
         (lambda ok: [ok[0], b"[" * 100_000 + b"\n"], "Invalid JSON: "),
         (lambda ok: [ok[0], b'{"line":"cell",' * 9], "Invalid JSON: "),
@@ -299,14 +322,14 @@ def test_tasks_that_wait_are_bounded(path: Path, monkeypatch: pytest.MonkeyPatch
     write_lines(path, lines(CELL))
     monkeypatch.setattr("omega.store.saved.collecting.TASKS_MAX", 3)
 
-    assert ("spec", 4) == (refusal(path).field, refusal(path).line)
+    assert ("spec", 6) == (refusal(path).field, refusal(path).line)
 
 
 @pytest.mark.parametrize(
     ("number", "edit", "field"),
     [
-        (9, setting(facts={"a": "x" * 4 * LIMITS.facts_bytes_max}), "facts"),
-        (4, lambda line: line["spec"].update(more="x" * 2 * LIMITS.wire_bytes_max), "spec"),
+        (11, setting(facts={"a": "x" * 4 * LIMITS.facts_bytes_max}), "facts"),
+        (6, lambda line: line["spec"].update(more="x" * 2 * LIMITS.wire_bytes_max), "spec"),
         (1, setting(taken_ms=2**43), "taken_ms"),
     ],
 )
