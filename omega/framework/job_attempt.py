@@ -16,13 +16,12 @@ import numpy as np
 from omega.cell.open_room import OpenRoom
 from omega.cell.view import View
 from omega.events import JobAttempted
-from omega.lifecycle.states import ParkReason
 from omega.limits import Limits
 from omega.model.arrays import Ids, Index, Mask, Verdicts, all_true
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import ACCEPTED, Verdict
-from omega.placement.diagnosis import Diagnosis, diagnose
+from omega.placement.diagnosis import Diagnosis, diagnose, too_large_to_commit
 from omega.placement.patience import patience_left_ms, with_preferences_required
 from omega.reports.wording import things
 
@@ -105,12 +104,12 @@ class JobAttempt:
         self._explains = explains
         if not len(job.unplaced):
             self.ending = AttemptEnd.DONE
-        elif self._too_large:
+        elif self._too_large is not None:
             self.ending = AttemptEnd.NO_ROOM
 
     @property
-    def _too_large(self) -> bool:
-        return self.job.lacking > self._limits.claims_per_transaction_max
+    def _too_large(self) -> Diagnosis | None:
+        return too_large_to_commit(self.job, self._limits.claims_per_transaction_max)
 
     def begin_try(self) -> None:
         """Begin a try at the lowest pending tasks, as many as one transaction may claim."""
@@ -213,12 +212,8 @@ class JobAttempt:
     def _diagnosis(self, view: View) -> Diagnosis | None:
         if self.ending is not AttemptEnd.NO_ROOM or not self._explains:
             return None
-        if self._too_large:
-            return Diagnosis(
-                ParkReason.GANG_TOO_LARGE,
-                f"the gang needs {self.job.lacking} tasks placed at once, and a commit takes"
-                f" {self._limits.claims_per_transaction_max}",
-            )
+        if (large := self._too_large) is not None:
+            return large
         found = diagnose(view, with_preferences_required(self.job, self.patient_groups))
         if found is None or found.reason.is_permanent or self.looks is None:
             return found

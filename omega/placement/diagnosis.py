@@ -78,6 +78,16 @@ def diagnose(view: View, job: LeasedJob) -> Diagnosis | None:
     return Diagnosis(ParkReason.NO_ROOM, _why_not_now(view, job, hopeful[0]))
 
 
+def too_large_to_commit(job: LeasedJob, claims_max: int) -> Diagnosis | None:
+    """Return that a gang lacks more tasks than one commit takes, however much room there is."""
+    if job.lacking <= claims_max:
+        return None
+    return Diagnosis(
+        ParkReason.GANG_TOO_LARGE,
+        f"the gang needs {job.lacking:,} tasks placed at once, and a commit takes {claims_max:,}",
+    )
+
+
 def emptied(view: View) -> View:
     """Return a view of the cell as if nothing ran and every machine were up."""
     zeros = np.zeros_like(view.sequence)

@@ -1,10 +1,10 @@
 """What every request passes before the page answers it.
 
 Goal     Let nobody read the cell through the page who may not, nor a foreign page in his browser.
-Promise  Requests that are too long, that use another method, that name another host than this one,
-         or that lack the token are refused with one sentence, before anything is read. Every
-         answer has strict headers. The token is compared in constant time, and is in no URL, no
-         log and no cookie: the cookie holds what is derived from it.
+Promise  Requests that are too long, that have U+0000 in their query, that use another method, that
+         name another host than this one, or that lack the token are refused with one sentence,
+         before anything is read. Every answer has strict headers. The token is compared in constant
+         time, and is in no URL, no log and no cookie: the cookie holds what is derived from it.
 Source   OWASP, "DNS Rebinding" and "Secure Headers"; RFC 6750; docs/decisions/0052-the-page.md.
 """
 

@@ -37,7 +37,7 @@ SLOW_READER_MS: Final = 20_000
 """What was sent and is not taken by then ends the connection."""
 HEADER_BYTES_MAX: Final = 16 * 2**10
 REQUEST_S: Final = 10.0
-"""A request that is not whole by then ends the connection."""
+"""How long a connection may wait for a request, or for its answers to be read."""
 BACKLOG: Final = 64
 """Connections that are accepted in one turn of the loop, before too many are closed: all together
 they stay below 1,024 open files."""

@@ -263,6 +263,8 @@ def test_only_the_last_part_of_the_history_of_runs_is_read(
 def test_a_history_whose_newest_runs_are_not_at_its_end_is_said_to_be_a_part(
     store: PostgresStore, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with connect(database_url, autocommit=True) as owner:
+        owner.execute("TRUNCATE omega.ended_task")  # as above
     (machine,) = add_a_cell(store, 1, cpu_milli=1_000_000)
     new = a_running_job(store, a_spec(), [machine])
     end(store, new, 0)

@@ -38,7 +38,7 @@ from omega.terminal.program import INTERRUPTED
 from omega.terminal.program_output import standard_outputs
 
 POLL_S_FIRST: Final = 0.02
-"""The first pause, after the submission; those after it grow."""
+"""The pause after the first look at the outputs; those after it grow."""
 POLL_S: Final = 0.05
 POLL_S_MAX: Final = 0.5
 WAITS_SAID_AFTER_S: Final = 3.0
@@ -117,8 +117,8 @@ class RunningJob:
                 return None
             if self._clock.now() - idle_since_s > WAITS_SAID_AFTER_S:
                 self._tell_why(status)
+            self._clock.sleep(POLL_S if printed else pause_s)
             pause_s = POLL_S if printed else min(POLL_S_MAX, pause_s * 1.1)
-            self._clock.sleep(pause_s)
 
     def _status(self) -> JobStatus:
         status = self._store.job(self._job)

@@ -6,8 +6,8 @@ Promise  One finding for each job. A permanent reason is given only if placement
          another job none; or if a gang lacks more tasks than one commit can place. Of a gang of
          several groups this may be unproven, and the finding then says so. A reason whose
          `has_room` is true is given only if the machines and quotas would take the job as they
-         are. Such a job gets another reason only if a user holds it, or if no scheduler of its
-         kind is at work.
+         are. Such a job gets another reason only if it is a gang that one commit cannot place, if
+         a user holds it, or if no scheduler of its kind is at work.
 Source   omega/placement/diagnosis.py, for what is permanent; docs/decisions/0054.
 """
 
@@ -21,10 +21,12 @@ from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob
 from omega.model.lanes import QueueOrder
 from omega.placement.diagnosis import (
+    Diagnosis,
     constraint_text,
     diagnose,
     emptied,
     has_room,
+    too_large_to_commit,
     with_no_task_placed,
 )
 from omega.placement.feasibility import room
@@ -120,10 +122,9 @@ def _placed(about: Situation) -> Finding | None:
 
 def _never(about: Situation) -> Finding | None:
     """Return a permanent reason, if there is one."""
-    at_once, most = about.job.lacking, LIMITS.claims_per_transaction_max
-    if at_once > most:
-        sentence = f"The gang needs {at_once:,} tasks placed at once, and a commit takes {most:,}."
-        return _permanent(about, Reason.GANG_TOO_LARGE, sentence, "Ask for a smaller minimum")
+    large = too_large_to_commit(about.job, LIMITS.claims_per_transaction_max)
+    if large is not None:
+        return _permanent(about, large, "Ask for a smaller minimum")
     found = diagnose(about.view, about.job)
     if found is None or not found.reason.is_permanent:
         return None
@@ -137,20 +138,24 @@ def _never(about: Situation) -> Finding | None:
         case _:
             step = "Lower its minimum or the size of its tasks, or load machines: omega cell load"
     proven = found.reason is not ParkReason.GANG_TOO_LARGE or _is_too_large(about)
+    return _permanent(about, found, step, proven=proven)
+
+
+def _permanent(about: Situation, found: Diagnosis, step: str, *, proven: bool = True) -> Finding:
+    """Return a finding that only another spec or other machines help."""
     unless = "" if proven else "; this is how schedulers pack it, and another packing may exist"
     sentence = f"{found.detail[:1].upper()}{found.detail[1:]}{unless}"
-    sentence = sentence if sentence.endswith("?") else f"{sentence}."
-    return _permanent(about, Reason(found.reason.value), sentence, step, proven=proven)
-
-
-def _permanent(
-    about: Situation, reason: Reason, sentence: str, step: str, *, proven: bool = True
-) -> Finding:
-    """Return a finding that only another spec or other machines help."""
-    if about.status is None:
-        return Finding(reason, sentence, f"{step}.", is_proven=proven)
-    end = f"To submit another spec, end this one: omega cancel {about.status.id}."
-    return Finding(reason, sentence, f"{step}. {end}", is_proven=proven)
+    end = (
+        ""
+        if about.status is None
+        else f" To submit another spec, end this one: omega cancel {about.status.id}."
+    )
+    return Finding(
+        Reason(found.reason.value),
+        sentence if sentence.endswith("?") else f"{sentence}.",
+        f"{step}.{end}",
+        is_proven=proven,
+    )
 
 
 def _is_too_large(about: Situation) -> bool:

@@ -34,7 +34,7 @@ def test_integers_that_are_integers_already_are_not_copied() -> None:
     assert array is integers(array)
 
 
-def test_every_kind_and_some_kind_look_along_a_row() -> None:
+def test_every_kind_and_any_kind_look_along_a_row() -> None:
     condition = np.array([[True, True], [True, False], [False, False]])
 
     assert [True, False, False] == every_kind(condition).tolist()

@@ -194,7 +194,7 @@ def test_a_server_that_goes_at_once_ends_the_connection(monkeypatch: pytest.Monk
     def start_and_wait_for_replies(thread: threading.Thread) -> None:
         start(thread)
         if "_pass_replies" in thread.name:  # it has read the end of the replies by then, or is over
-            thread.join(0.1)
+            thread.join()
 
     def gone() -> socket.socket:
         ours, theirs = socket.socketpair()
