@@ -127,7 +127,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "answered-ones-are-closed",
         CONNECTIONS,
         "Connections.note",
-        "self._stop_waiting(one)",
+        "if not one.waits:\n    «self._stop_waiting(one)»",
         "pass",
         "Browsers that watch the page live are cut off.",
     ),

@@ -140,8 +140,10 @@ class Agent:
         changed = False
         self._fence()  # before the lease is renewed: it may have run out since the last step
         try:
-            if self._clock.now() >= self._poll_due_s:
+            is_poll_due = self._clock.now() >= self._poll_due_s
+            if is_poll_due or (self._must_renew() and self._failures == 0):
                 yield from self._renew()
+            if is_poll_due:
                 changed = yield from self._poll()
         except StoreUnavailable as error:
             self._store_failed(error)
@@ -205,16 +207,15 @@ class Agent:
 
     def _poll(self) -> Effects[bool]:
         """Ask whether the machine has changed; if so, stop the tasks that have lost their place."""
-        lost = yield from self._placements.read(in_any_case=not self._is_current)
+        has_changed = yield from self._placements.read(
+            lambda task: self._stop(task, StopReason.LOST), in_any_case=not self._is_current
+        )
         self._failures = 0
         self._poll_due_s = self._clock.now() + self._poll_pause_s
         self._poll_pause_s = min(self._poll_s, self._poll_pause_s * PAUSE_GROWTH)
-        if lost is None:
-            return False
-        for task in lost:
-            self._stop(task, StopReason.LOST)
-        self._is_current = self._has_lease()
-        return True
+        if has_changed:
+            self._is_current = self._has_lease()
+        return has_changed
 
     # Changes on the machine.
 

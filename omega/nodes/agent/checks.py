@@ -85,7 +85,8 @@ class Checks:
         if it.under_way is None:
             return None
         if it.under_way.done():
-            why = it.under_way.result()
+            error = it.under_way.exception()
+            why = it.under_way.result() if error is None else f"the check broke: {error!r}"
         elif now_s >= it.late_s:
             why = f"no answer within {check.timeout_ms / 1_000:g} s"
         else:

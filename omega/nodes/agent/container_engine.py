@@ -16,6 +16,7 @@ import docker
 import docker.errors
 import docker.types
 import requests.exceptions
+import urllib3.exceptions
 from docker.utils import parse_host
 
 from omega.nodes.agent.own_address import LOOPBACK
@@ -173,6 +174,7 @@ def _probe(address: str) -> None:
 def _read_to_end(output: socket.SocketIO, timeout_s: float) -> None:
     """Read what the engine sends, until it ends or the time is up, and close the connection."""
     connection: socket.socket = output._sock  # type: ignore[attr-defined]  # noqa: SLF001 - the SDK closes none that it hands out
+    connection.settimeout(None)  # the SDK's own time is shorter than that of some checks
     too_long = Timer(timeout_s, _shut_down, [connection])
     too_long.daemon = True
     too_long.start()
@@ -190,11 +192,20 @@ def _shut_down(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
 
 
+# While an answer is read in parts, the SDK passes on what urllib3 and the socket raise.
+_FAILURES: Final = (
+    docker.errors.DockerException,
+    requests.exceptions.RequestException,
+    urllib3.exceptions.HTTPError,
+    OSError,
+)
+
+
 @contextmanager
 def _translated() -> Iterator[None]:
     try:
         yield
-    except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
+    except _FAILURES as error:
         text = getattr(error, "explanation", None) or str(error)
         status = getattr(error, "status_code", None)
         line = " ".join(str(text).split())

@@ -6,6 +6,7 @@ Promise  A task is taken in once. One without a program is left to virtual nodes
 Source   docs/decisions/0044-programs-and-agents.md.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from omega.framework.effects import Effects
@@ -38,27 +39,30 @@ class Placements:
         """Whether they were read once."""
         return self._revision >= 0
 
-    def read(self, *, in_any_case: bool) -> Effects[list[AgentTask] | None]:
-        """Take in tasks that are new; return those that have lost their place.
+    def read(self, lose: Callable[[AgentTask], None], *, in_any_case: bool) -> Effects[bool]:
+        """Give tasks that have lost their place to `lose`, and then take in those that are new.
 
-        None: the machine's row has not changed since. It is not asked for if `in_any_case`.
+        The new ones may have got the room of those that were lost, so these are lost to the agent
+        too, whether or not a later call is answered. Returns False if the machine's row has not
+        changed since the last read; it is read all the same if `in_any_case`.
         """
         machine = self._machine
         revision, mark = yield from called(
             "revision", lambda store: store.machine_revision(machine)
         )
         if revision == self._revision and not in_any_case:
-            self._mark = mark  # a transaction that had not ended by now is not older than this
-            return None
+            self._mark = mark  # whatever commits later has at least this number
+            return False
         since = self._mark
         found, next_mark = yield from called(
             "allocations", lambda store: store.allocations_since(since)
         )
-        lost = yield from self._lost()
+        for task in (yield from self._lost()):
+            lose(task)
         yield from self._accept(found.only(found.machine == machine))
         self._mark, self._revision = next_mark, revision
         self._forget_jobs()
-        return lost
+        return True
 
     def _forget_jobs(self) -> None:
         """Drop what is known of jobs without tasks here, if they are many."""

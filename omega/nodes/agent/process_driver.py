@@ -190,7 +190,7 @@ class ProcessDriver:
         try:
             it = self._surroundings(launch, task.folder, task.folder.run(task.launched.run))
             command = command_of(check.command, it.env["PATH"], it.working_dir)
-        except NotStarted as error:
+        except (NotStarted, OSError) as error:  # also of a name that no file can have
             why = str(error)
             return lambda: why
         cgroup = task.cgroup

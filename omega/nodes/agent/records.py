@@ -8,13 +8,14 @@ Source   docs/decisions/0044-programs-and-agents.md.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from omega.model.arrays import integers
+from omega.model.exits import CODE_MAX, SIGNAL_MAX, Exit, ExitCause
 from omega.model.resources import KINDS
 from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason
 from omega.nodes.agent.small_files import read_small, write_small
@@ -48,6 +49,7 @@ class Records:
             "addresses": task.addresses,
             "steps_done": task.steps_done,
             "run_ms": task.run_ms,
+            "exit": None if task.exit is None else _exit_to_json(task.exit),
         }
         try:
             write_small(self._path(task.key), json.dumps(record))
@@ -80,12 +82,15 @@ def _read(path: Path) -> AgentTask | None:
         key = TaskKey.of_text(path.name.removesuffix(SUFFIX))
         said = json.loads(read_small(path, RECORD_BYTES_MAX) or "")
         amounts = integers(said["amounts"])
+        phase = Phase(said["phase"])
         if amounts.shape != (KINDS,) or (amounts < 0).any():
             return None
+        if phase is Phase.ENDED and said.get("exit") is None:
+            phase = Phase.RUNNING  # of an earlier version: its driver still has the exit
         return AgentTask(
             key,
             np.asarray(amounts),
-            phase=Phase(said["phase"]),
+            phase=phase,
             start_due_s=float(said["start_due_s"]),
             started_s=None if said["started_s"] is None else float(said["started_s"]),
             restarts=[float(at) for at in said["restarts"]],
@@ -95,6 +100,31 @@ def _read(path: Path) -> AgentTask | None:
             steps_done=None if (done := said.get("steps_done")) is None else int(done),
             run_ms=int(said.get("run_ms", 0)),
             addresses=None if (them := said.get("addresses")) is None else tuple(map(str, them)),
+            exit=None if (how := said.get("exit")) is None else _exit_of_json(how),
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def _exit_to_json(ended: Exit) -> dict[str, object]:
+    return {**vars(ended), "cause": ended.cause.value}
+
+
+def _exit_of_json(said: Mapping[str, Any]) -> Exit:
+    """Return the exit of a record. Raises ValueError, KeyError or TypeError."""
+    cause, code, signal, restarts = (said[name] for name in ("cause", "code", "signal", "restarts"))
+    is_sound = (
+        (ExitCause(cause) is ExitCause.EXITED) == (code is not None)
+        and (code is None or 0 <= int(code) <= CODE_MAX)
+        and (signal is None or 1 <= int(signal) <= SIGNAL_MAX)
+        and int(restarts) >= 0
+    )
+    if not is_sound:
+        raise ValueError
+    return Exit(
+        cause=ExitCause(cause),
+        code=code,
+        signal=signal,
+        restarts=restarts,
+        detail=str(said["detail"]),
+    )

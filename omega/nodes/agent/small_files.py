@@ -42,7 +42,9 @@ def create_small(path: Path, text: str) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o600)
     try:
-        os.write(descriptor, text.encode("utf-8"))
+        rest = memoryview(text.encode("utf-8"))
+        while rest:  # a disk that is almost full takes a part
+            rest = rest[os.write(descriptor, rest) :]
     finally:
         os.close(descriptor)
 

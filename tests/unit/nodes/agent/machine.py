@@ -47,6 +47,7 @@ class Machine:
     checks_hang: bool = False
     absences: int = 0
     """How many calls the store does not answer."""
+    poll_s: float = 0.1
     in_background: bool = False
     """Whether a thread of its own works the driver, as that of containers; `close` ends it."""
 
@@ -65,7 +66,7 @@ class Machine:
             Records(self.folder),
             clock=self.clock,
             sink=self.events.append,
-            poll_s=0.1,
+            poll_s=self.poll_s,
             lease=self.lease,
             renewed=self._put_off,
         )

@@ -271,6 +271,36 @@ def test_another_agent_goes_on_where_one_was_killed(machine: Machine, when: str)
             assert [(key, "TERM"), (key, "KILL")] == machine.driver.signals
 
 
+def be_killed_while_the_store_is_away(machine: Machine) -> None:
+    """Have the agent see what has ended, and another one go on once the store is back."""
+    machine.absences = 10**6
+    machine.step()
+    machine.restart_agent()
+    machine.step()
+    machine.absences = 0
+    machine.step(60.0)
+
+
+def test_an_exit_that_could_not_be_reported_outlives_the_agent(machine: Machine) -> None:
+    job = machine.place()
+    machine.step()
+    machine.driver.end(machine.driver.running[0], 3)
+    be_killed_while_the_store_is_away(machine)
+
+    assert [Exit(cause=ExitCause.EXITED, code=3)] == machine.exits(job)
+    assert [] == list(machine.folder.iterdir())
+
+
+def test_why_a_program_did_not_start_outlives_the_agent(machine: Machine) -> None:
+    job = machine.place()
+    machine.driver.refuses = "no such program"
+    machine.answers = ("revision", "allocations", "running", "programs")
+    be_killed_while_the_store_is_away(machine)
+
+    assert ["no such program"] == [ended.detail for ended in machine.exits(job)]
+    assert [] == list(machine.folder.iterdir())
+
+
 def test_what_a_boot_ended_is_started_again(machine: Machine) -> None:
     job = machine.place()
     machine.step()

@@ -149,6 +149,23 @@ def test_a_start_that_no_step_has_seen_counts_anew() -> None:
     assert [0, 1] == [unhealthy(now_s) for now_s in (55.0, 65.0)]
 
 
+def test_a_check_that_breaks_has_failed() -> None:
+    def break_it(probe: Probe) -> "Future[str | None]":
+        broken: Future[str | None] = Future()
+        broken.set_exception(TimeoutError("timed out"))
+        return broken
+
+    checks = Checks(break_it)
+    spec = a_spec(program=SERVES)
+    nothing = machine_capacity(0, 0, 0, 0)
+    task = AgentTask(TaskKey(1, 0, 0), nothing, spec=spec, phase=Phase.RUNNING, started_s=0.0)
+    found = [
+        checks.step([task], now_s, lambda *_: lambda: None) for now_s in (10.0, 20.0, 30.0, 40.0)
+    ]
+
+    assert [[], [], [], [(task, "the check broke: TimeoutError('timed out')")]] == found
+
+
 def test_checks_that_hang_hold_up_no_more_threads_than_there_may_be() -> None:
     begun: list[Future[str | None]] = []
 

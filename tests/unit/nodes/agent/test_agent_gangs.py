@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from omega.errors import StoreUnavailable
 from omega.model.programs import Program, Restart
 from tests.unit.nodes.agent.machine import RUN, Machine
 
@@ -30,6 +31,25 @@ def test_a_gang_is_told_where_its_tasks_run(machine: Machine) -> None:
             "LOCAL_RANK": "0",
             "WORLD_SIZE": "4",
         } == launch.defaults
+
+
+def test_who_lost_its_room_is_stopped_though_a_call_about_those_who_got_it_fails(
+    machine: Machine,
+) -> None:
+    first = machine.place(tasks=4)
+    machine.step()
+    machine.store.cancel(first.id)
+    machine.place_gang()
+    machine.place(tasks=2)
+
+    def is_away() -> None:
+        raise StoreUnavailable("the server is away")
+
+    machine.meanwhile["addresses"] = is_away
+    machine.step()
+
+    assert 4 == len(machine.driver.launches)
+    assert ["TERM"] * 4 == [signal for _, signal in machine.driver.signals]
 
 
 def test_other_jobs_are_told_nothing_and_nothing_is_asked_for_them(

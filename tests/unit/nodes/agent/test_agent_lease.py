@@ -45,6 +45,16 @@ def test_the_lease_is_renewed_and_the_deadline_put_off_before_anything_starts(
     assert machine.deadlines[-1] == machine.clock.now() + 7.5
 
 
+def test_an_agent_that_seldom_polls_holds_its_lease_all_the_same(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, lease=MachineLease(US, LEASE_S), poll_s=3 * LEASE_S)
+    machine.place()
+    for _ in range(100):
+        machine.step(1.0)
+
+    assert 1 == len(machine.driver.launches)
+    assert [] == machine.driver.signals
+
+
 def test_nothing_starts_without_the_lease(machine: Machine) -> None:
     machine.place()
     machine.absences = 10**6
