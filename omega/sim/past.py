@@ -34,6 +34,8 @@ class Past:
     """What is simulated of a saved cell."""
 
     workload: Workload
+    waited: int
+    """How many of its first arrivals are jobs that waited at the beginning."""
     state: tuple[MachineState, ...]
     """Of each machine of the workload."""
     horizon_s: float
@@ -76,12 +78,13 @@ def past_of(cell: SavedCell, kinds: Sequence[str], *, speedup: float) -> Past:
     jobs = {job.id: job for job in cell.jobs}
     starts = _starts(cell, cell.machines.id[rows], state, jobs, speedup)
     prefill = _Placing(machines, jobs, left_out).place(starts)
-    arrivals = _arrivals(cell, kinds, {(one.job, one.task) for one in starts}, left_out, speedup)
+    ran = {(one.job, one.task) for one in starts}
+    waited, later = _arrivals(cell, kinds, ran, left_out, speedup)
     workload = Workload(
-        name="snapshot", machines=machines, prefill=prefill, arrivals=tuple(arrivals)
+        name="snapshot", machines=machines, prefill=prefill, arrivals=(*waited, *later)
     )
     horizon_s = max(1, cell.until_ms - cell.begin_ms) / MS_PER_S
-    return Past(workload, state, horizon_s, left_out)
+    return Past(workload, len(waited), state, horizon_s, left_out)
 
 
 def _starts(
@@ -215,11 +218,12 @@ def _arrivals(
     ran: set[tuple[int, int]],
     left_out: Counter[str],
     speedup: float,
-) -> Iterator[Arrival]:
-    """Yield the jobs that waited at the beginning, and then those that were submitted."""
+) -> tuple[list[Arrival], list[Arrival]]:
+    """Return the jobs that waited at the beginning, and those that were submitted since."""
     lifetimes = _Lifetimes(cell, speedup)
     later = _placed_later(cell)
-    arriving = []
+    before: list[Arrival] = []
+    since: list[Arrival] = []
     for job in cell.jobs:
         if job.parent is not None or job.submitted_ms > cell.until_ms:
             continue
@@ -234,11 +238,10 @@ def _arrivals(
         elif job.park_reason is ParkReason.HELD:
             left_out["jobs that a user holds"] += 1
         else:
-            at_s = max(0, job.submitted_ms - cell.begin_ms) / MS_PER_S
-            waited_ms = max(0, cell.begin_ms - job.submitted_ms)
-            arriving.append((at_s, job.id, _waiting(job, tasks, lifetimes, waited_ms)))
-    for at_s, _, spec in sorted(arriving, key=lambda one: one[:2]):
-        yield Arrival(at_s, spec)
+            at_s = (job.submitted_ms - cell.begin_ms) / MS_PER_S
+            spec = _waiting(job, tasks, lifetimes, max(0, cell.begin_ms - job.submitted_ms))
+            (before if at_s < 0 else since).append(Arrival(max(0.0, at_s), spec))
+    return before, sorted(since, key=lambda one: one.submit_s)
 
 
 def _placed_later(cell: SavedCell) -> dict[int, set[int]]:

@@ -132,7 +132,9 @@ def simulate(
     )
     result = run.finish()
     return {
-        **{kind: _measured(run, kind) for kind in sorted(run.processes)},
+        **{
+            kind: _measured(run, kind, run.arrived[past.waited :]) for kind in sorted(run.processes)
+        },
         "utilisation": result.utilisation,
         "tasks_evicted": result.tasks_evicted + result.start_tasks_evicted,
         "left_out": dict(past.left_out),
@@ -203,12 +205,13 @@ def _prepare(virtual: VirtualCell, past: Past, cell: SavedCell, scenario: Scenar
             virtual.store.set_state(integers(machines), state)
 
 
-def _measured(run: LiveRun, kind: str) -> dict[str, Any]:
+def _measured(run: LiveRun, kind: str, submitted: Sequence[JobStatus]) -> dict[str, Any]:
+    """Return the measures of a kind; its jobs are those that were submitted in the time."""
     facts = merge(*(each.process.fold.facts() for each in run.processes[kind]))
     totals: Mapping[str, Any] = facts["totals"]
     return measures(
         schedulers=len(run.processes[kind]),
-        jobs=[_seen(job) for job in run.arrived if job.scheduler == kind],
+        jobs=[_seen(job) for job in submitted if job.scheduler == kind],
         judged=Judged(
             claims=totals.get("claims", 0),
             claims_refused=totals.get("claims_refused", 0),
