@@ -18,6 +18,7 @@ from omega.errors import NotAllowed
 from omega.model.arrays import integers
 from omega.model.jobs import Constraint, Operator
 from omega.model.programs import Program, shell_line
+from omega.nodes.agent.locks import WATCHDOG_LOCK, is_locked
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_spec
 from omega.testing.proxy import Proxy
@@ -112,6 +113,10 @@ def agents(
         process.wait()
     for deadline in shared.glob("*/deadline"):
         deadline.unlink()
+    wait_until(
+        lambda: not any(is_locked(shared / user, WATCHDOG_LOCK) for user in USERS),
+        "the ends of the watchdogs, which may make folders before",
+    )
 
 
 def start(user: str, url: str, shared: Path, log: Path) -> "subprocess.Popen[bytes]":
