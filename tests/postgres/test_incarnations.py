@@ -184,9 +184,10 @@ class Rememberers:
 
     def remember(self) -> None:
         self.view = self.refresher.refresh(self.view)
-        lost = drive(self.placements.read(in_any_case=False), self.answer)
-        for task in lost or ():
-            del self.tasks[task.key]
+        drive(self.placements.read(self.lose, in_any_case=False), self.answer)
+
+    def lose(self, task: AgentTask) -> None:
+        del self.tasks[task.key]
 
     def answer(self, effect: Effect) -> object:
         assert isinstance(effect, Call)
