@@ -112,6 +112,36 @@ def test_after_another_boot_a_task_is_lost_unless_it_wrote_its_end(
     assert Exit(cause=ExitCause.EXITED, code=3) == ended(driver, TaskKey(2, 0, 1_000))
 
 
+@pytest.mark.parametrize(
+    ("line", "seen"),
+    [
+        ("echo up; exec sleep 1000", "143 TERM"),
+        ("trap 'exit 0' TERM; echo up; while :; do sleep 0.01; done", "0 TERM"),
+    ],
+)
+def test_what_the_shutdown_of_the_machine_ended_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, seen: str
+) -> None:
+    """It sends SIGTERM to all processes, and the shell lives long enough to write what it saw."""
+    up = tmp_path / str(KEY) / "stdout"
+
+    def shut_down() -> bool:
+        os.killpg(int(_shell(tmp_path).read_text().split()[0]), signal.SIGTERM)
+        return True
+
+    _start_and_die(tmp_path, line, before_death=lambda: _is_written(up) and shut_down())
+    until(lambda: _is_written(_shell(tmp_path).with_name("exit")))
+    assert f"{seen}\n" == _shell(tmp_path).with_name("exit").read_text()
+    same = ended(ProcessDriver(tmp_path, RealClock()), KEY)
+    assert same.cause is not ExitCause.LOST, "the machine was not restarted yet"
+
+    (tmp_path / str(KEY) / "end").unlink()
+    for module in (process_driver, process_task, shells):
+        monkeypatch.setattr(module, "boot_id", lambda: "another")
+    end = ended(ProcessDriver(tmp_path, RealClock()), KEY)
+    assert (ExitCause.LOST, "the machine was restarted") == (end.cause, end.detail)
+
+
 def test_a_shell_that_was_not_begun_when_the_agent_was_killed_never_begins(tmp_path: Path) -> None:
     driver = ProcessDriver(tmp_path, RealClock())
     driver.start(a_launch("exit 0"))

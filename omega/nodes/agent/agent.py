@@ -80,7 +80,8 @@ class Agent:
             sink: receives what happens.
             poll_s: how often an idle agent asks whether its machine has changed.
             lease: the lease to hold; None: tasks go on however long the store is away.
-            renewed: is told when nothing may run any more; False if nobody knows it now.
+            renewed: is told the moment after which nothing may run here; returns False if it
+                could not be kept, so that the watchdog goes by the one before.
         """
         self._machine = machine
         self._drivers = drivers
@@ -96,7 +97,7 @@ class Agent:
         self._outputs = OutputReporter(clock)
         self._checks = Checks(drivers.in_background)
         self._steps = StepReporter(clock, drivers)
-        self._tasks = {task.key: task for task in records.read()}
+        self._tasks = {task.key: task for task in records.read(clock.now())}
         self._held = sum(
             (task.amounts for task in self._tasks.values() if task.holds_room),
             start=np.zeros_like(machine.capacity),
@@ -243,7 +244,7 @@ class Agent:
         """Note what a driver shows of a task; return whether it has ended."""
         if task.phase is Phase.WAITING and not task.was_started:
             self._held += task.amounts  # an earlier agent started it, and its record is lost
-            task.started(now_s)
+            task.adopted(now_s)
         if seen is None or not task.runs:
             return False
         task.ended(seen, now_s)

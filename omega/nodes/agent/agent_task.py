@@ -55,6 +55,8 @@ class AgentTask:
     spec: JobSpec | None = None
     """Its job; None until that is read, and of tasks that were lost before."""
     phase: Phase = Phase.WAITING
+    starts: int = 0
+    """How often it was started here, as far as is known."""
     start_due_s: float = 0.0
     started_s: float | None = None
     """When it was started last; None: never, as far as is known."""
@@ -111,7 +113,7 @@ class AgentTask:
 
     @property
     def holds_room(self) -> bool:
-        """Whether processes of it may exist, or will again."""
+        """Whether it runs, or waits to be started again after a failure."""
         return self.runs or (self.phase is Phase.WAITING and bool(self.restarts))
 
     @property
@@ -123,6 +125,18 @@ class AgentTask:
         """Record that it was started."""
         assert self.phase is Phase.WAITING
         self.phase, self.started_s = Phase.RUNNING, now_s
+        self.starts += 1
+
+    def adopted(self, now_s: float) -> None:
+        """Record that an earlier agent started it, of which nothing else is known."""
+        self.started(now_s)
+        self.starts = 0
+
+    def after_boot(self, now_s: float) -> None:
+        """Replace the times, which are of an earlier boot: what ran then does not run any more."""
+        self.start_due_s = self.kill_due_s = 0.0
+        self.restarts = [0.0 for _ in self.restarts]
+        self.started_s = None if self.started_s is None else now_s
 
     def put_off(self, now_s: float) -> None:
         """Record that it was not started after all, and is to be a little later."""
@@ -175,12 +189,17 @@ class AgentTask:
         return self.phase is Phase.STOPPING and now_s >= self.kill_due_s
 
     def ended(self, seen: Exit, now_s: float) -> None:
-        """Record the exit of its program: it ends, waits for its restart, or is over."""
+        """Record the exit that its driver shows: it ends, waits for its restart, or is over.
+
+        An exit of another start than the last one means that the last one was not made.
+        """
         assert self.runs
         self.run_ms = self.run_ms_at(now_s)
         if self.reason is StopReason.LOST:
             self.phase = Phase.OVER
             return
+        if self.starts and seen.restarts != self.starts - 1:  # of an earlier start
+            seen = Exit(cause=ExitCause.LOST, detail="the agent ended before it started it")
         # The machine was restarted, or could not hold its lease: that is no fault of the program.
         if seen.cause is ExitCause.LOST or self.reason is StopReason.FENCED:
             self.phase, self.reason = Phase.WAITING, None

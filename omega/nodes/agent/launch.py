@@ -44,7 +44,7 @@ def launch_of(task: AgentTask, *, machine: str) -> Launch:
         cpu_milli=int(task.amounts[Kind.CPU_MILLI]),
         memory_mib=int(task.amounts[Kind.MEMORY_MIB]),
         gpus=tuple(task.amounts[DEVICES].nonzero()[0].tolist()),
-        restarts=len(task.restarts),
+        restarts=task.starts,
     )
 
 

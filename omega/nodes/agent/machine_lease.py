@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from omega.nodes.agent.linux_processes import boot_id
 from omega.nodes.agent.small_files import read_small, write_small
 
 RENEW_AT: Final = 0.2
@@ -66,7 +67,7 @@ class Deadline:
     def write(self, deadline_s: float) -> bool:
         """Put it off; return False if the disk refuses."""
         try:
-            write_small(self._path, repr(deadline_s))
+            write_small(self._path, f"{boot_id()} {deadline_s!r}")
         except OSError:
             return False
         return True
@@ -76,12 +77,18 @@ class Deadline:
         self._path.unlink(missing_ok=True)
 
     def read(self) -> float | None:
-        """Return it; None if there is none. What cannot be read has passed."""
+        """Return it; None without one of this boot. What cannot be read has passed.
+
+        What ran before the machine was restarted does not run any more.
+        """
         text = read_small(self._path)
         if text is None:
             return None if not self._path.exists() else float("-inf")
+        *boot, deadline_s = text.split() or [""]
+        if boot not in ([], [boot_id()]):  # an earlier version wrote none
+            return None
         try:
-            return float(text)
+            return float(deadline_s)
         except ValueError:
             return float("-inf")
 

@@ -1,8 +1,9 @@
 """One task that runs as processes, as its driver follows it, and how it ended.
 
 Goal     Tell a program's own end from what the kernel, the agent or the machine did to it.
-Promise  An end is what the task's shell saw, unless the shell is gone without a word. If the kernel
-         killed the task for want of memory, that is the cause.
+Promise  An end is what the task's shell saw, unless the shell is gone without a word, or the
+         machine was restarted since and may have ended the task. If the kernel killed the task for
+         want of memory, that is the cause.
 Source   docs/decisions/0044-programs-and-agents.md; docs/decisions/0051-cgroups.md.
 """
 
@@ -12,13 +13,14 @@ from typing import Final
 
 from omega.model.exits import Exit, ExitCause
 from omega.nodes.agent.linux_processes import boot_id
-from omega.nodes.agent.shell_script import OUTSIDE, UNABLE, exit_of_code
+from omega.nodes.agent.shell_script import OUTSIDE, SIGNALLED_FROM, UNABLE, exit_of_code
 from omega.nodes.agent.shells import status_of
 from omega.nodes.agent.task_cgroup import TaskCgroup
 from omega.nodes.agent.task_folder import Launched, Shell, TaskFolder
 from omega.nodes.agent.trees import Root
 from omega.reports.exits import signal_name
 
+BY_SHUTDOWN: Final = tuple(SIGNALLED_FROM + it for it in (signal.SIGTERM, signal.SIGKILL))
 WHY_UNABLE: Final = {
     UNABLE: "nothing could be written to the task's folder",
     OUTSIDE: "the program could not be put into its cgroup",
@@ -78,7 +80,7 @@ class ProcessTask:
             if code is None and killed is None:
                 code = status
         else:
-            code = self.folder.read_code(self.launched.run)
+            code = self._code_before_boot()
         if code != 0 and (no_memory := self._why_out_of_memory()) is not None:
             return Exit(cause=ExitCause.OUT_OF_MEMORY, restarts=restarts, detail=no_memory)
         if code is not None:
@@ -89,6 +91,15 @@ class ProcessTask:
         if self.shell is not None:
             why = "the machine was restarted"
         return Exit(cause=ExitCause.LOST, restarts=restarts, detail=why)
+
+    def _code_before_boot(self) -> int | None:
+        """Return the code of a task whose shell wrote it before the machine was restarted.
+
+        None, too, if the restart may have ended the task: a shutdown sends SIGTERM and then SIGKILL
+        to all processes.
+        """
+        code, run = self.folder.read_code(self.launched.run), self.launched.run
+        return None if code in BY_SHUTDOWN or self.folder.was_asked_to_end(run) else code
 
     def _killed(self, number: int) -> Exit:
         """Return the exit of a task whose shell a signal ended: all that is left gets SIGKILL."""

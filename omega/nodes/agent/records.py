@@ -1,9 +1,8 @@
 """What an agent must know of its tasks after it was killed: a small file each.
 
 Goal     Take tasks up again where an earlier agent left them.
-Promise  A file is whole or absent. What cannot be read counts as absent. Times are of the machine's
-         monotonic clock, which counts from its boot for all processes; after another boot no task
-         runs, and its times are not used.
+Promise  A file is whole or absent. What cannot be read counts as absent. Times are seconds since
+         the machine's boot, and a record names the boot: times of another one are not used.
 Source   docs/decisions/0044-programs-and-agents.md.
 """
 
@@ -18,6 +17,7 @@ from omega.model.arrays import integers
 from omega.model.exits import CODE_MAX, SIGNAL_MAX, Exit, ExitCause
 from omega.model.resources import KINDS
 from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason
+from omega.nodes.agent.linux_processes import boot_id
 from omega.nodes.agent.small_files import read_small, write_small
 from omega.nodes.agent.task_driver import TaskKey
 
@@ -40,6 +40,8 @@ class Records:
         record = {
             "amounts": task.amounts.tolist(),
             "phase": task.phase.value,
+            "boot": boot_id(),
+            "starts": task.starts,
             "start_due_s": task.start_due_s,
             "started_s": task.started_s,
             "restarts": task.restarts,
@@ -67,17 +69,17 @@ class Records:
         """Remove a task's record; harmless if there is none."""
         self._path(key).unlink(missing_ok=True)
 
-    def read(self) -> Iterator[AgentTask]:
-        """Yield the tasks of all records, by key."""
+    def read(self, now_s: float) -> Iterator[AgentTask]:
+        """Yield the tasks of all records, by key, at a time of the agent's clock."""
         for path in sorted(self._folder.glob(f"*{SUFFIX}")):
-            if (task := _read(path)) is not None:
+            if (task := _read(path, now_s)) is not None:
                 yield task
 
     def _path(self, key: TaskKey) -> Path:
         return self._folder / f"{key}{SUFFIX}"
 
 
-def _read(path: Path) -> AgentTask | None:
+def _read(path: Path, now_s: float) -> AgentTask | None:
     try:
         key = TaskKey.of_text(path.name.removesuffix(SUFFIX))
         said = json.loads(read_small(path, RECORD_BYTES_MAX) or "")
@@ -87,12 +89,14 @@ def _read(path: Path) -> AgentTask | None:
             return None
         if phase is Phase.ENDED and said.get("exit") is None:
             phase = Phase.RUNNING  # of an earlier version: its driver still has the exit
-        return AgentTask(
+        started_s = None if said["started_s"] is None else float(said["started_s"])
+        task = AgentTask(
             key,
             np.asarray(amounts),
             phase=phase,
+            starts=int(said.get("starts", len(said["restarts"]) + (started_s is not None))),
             start_due_s=float(said["start_due_s"]),
-            started_s=None if said["started_s"] is None else float(said["started_s"]),
+            started_s=started_s,
             restarts=[float(at) for at in said["restarts"]],
             reason=None if said["reason"] is None else StopReason(said["reason"]),
             why=str(said.get("why", "")),
@@ -102,6 +106,9 @@ def _read(path: Path) -> AgentTask | None:
             addresses=None if (them := said.get("addresses")) is None else tuple(map(str, them)),
             exit=None if (how := said.get("exit")) is None else _exit_of_json(how),
         )
+        if said.get("boot", boot_id()) != boot_id():
+            task.after_boot(now_s)
+        return task
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
 

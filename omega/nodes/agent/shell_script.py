@@ -26,13 +26,16 @@ ENTER: Final = f'echo 0 >&0 2>/dev/null || exit {OUTSIDE}; exec "$@" </dev/null'
 # closed off: it would say "Killed" there. Traps are not inherited, ignored signals would be. Each
 # file is written by one builtin in one write, so that it is whole or has no last line. A shell's
 # variable that the task has, too, would change the task's: hence the agent's prefix. Standard input
-# is the list of members of the task's cgroup, to which 0 means the writer, or /dev/null.
+# is the list of members of the task's cgroup, to which 0 means the writer, or /dev/null. A machine
+# that is shut down sends SIGTERM to all: the exit says whether it came to the shell, too.
 SCRIPT: Final = """\
 OMEGA_SHELL_RUN=$1; shift
 exec 9>&2 2>/dev/null
 echo 0 >&0 || exit 124
 exec </dev/null
-trap : HUP INT QUIT TERM USR1 USR2
+OMEGA_SHELL_TERM=
+trap : HUP INT QUIT USR1 USR2
+trap 'OMEGA_SHELL_TERM=" TERM"' TERM
 set -Cf
 read -r OMEGA_SHELL_STAT </proc/self/stat
 read -r OMEGA_SHELL_BOOT </proc/sys/kernel/random/boot_id
@@ -41,7 +44,7 @@ ticks_of ${OMEGA_SHELL_STAT##*) }
 echo "$$ $OMEGA_SHELL_TICKS $OMEGA_SHELL_BOOT" >"$OMEGA_SHELL_RUN/shell" || exit 125
 (exec "$@" 2>&9 9>&-)
 OMEGA_SHELL_CODE=$?
-echo "$OMEGA_SHELL_CODE" >"$OMEGA_SHELL_RUN/exit"
+echo "$OMEGA_SHELL_CODE$OMEGA_SHELL_TERM" >"$OMEGA_SHELL_RUN/exit"
 exit "$OMEGA_SHELL_CODE"
 """
 

@@ -64,7 +64,7 @@ class Launch:
     gpus: tuple[int, ...] = ()
     """The device slots that it may use."""
     restarts: int = 0
-    """How often the task was started before."""
+    """How often the task was started before; the exit of this start has the same number."""
 
 
 class Stream(Enum):

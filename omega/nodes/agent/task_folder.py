@@ -13,7 +13,7 @@ KEY/            the agent's
 │   ├── hosts   the machines of its gang
 │   ├── steps   how far its job is, as the program says
 │   ├── shell   pid, start and boot of the shell that runs the command
-│   └── exit    what the shell saw of its end
+│   └── exit    what the shell saw of its end, and whether it got SIGTERM itself
 └── work/       the working directory, and TMPDIR
 """
 
@@ -29,6 +29,8 @@ from omega.nodes.agent.small_files import create_small, read_small, write_small
 from omega.nodes.agent.task_driver import Stream, TaskKey
 
 PID_MAX: Final = 2**22
+ASKED_TO_END: Final = " TERM"
+"""What a shell that got SIGTERM writes behind the code."""
 KEPT: Final = tuple(stream.value for stream in Stream)
 
 
@@ -154,12 +156,16 @@ class TaskFolder:
     def read_code(self, run: int) -> int | None:
         """Return what the shell saw as `$?`; None if it wrote nothing of sense."""
         text = read_small(self.run(run) / "exit") or ""
-        digits = text[:-1]
+        digits = text[:-1].removesuffix(ASKED_TO_END)
         if text[-1:] != "\n" or not (digits.isascii() and digits.isdecimal()):
             return None
         if len(digits) > len(str(CODE_MAX)) or int(digits) > CODE_MAX:
             return None
         return int(digits)
+
+    def was_asked_to_end(self, run: int) -> bool:
+        """Return whether the shell got SIGTERM before it wrote what it saw."""
+        return (read_small(self.run(run) / "exit") or "").endswith(f"{ASKED_TO_END}\n")
 
 
 def _read_json(path: Path) -> dict[str, Any]:

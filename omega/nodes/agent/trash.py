@@ -2,16 +2,27 @@
 
 Goal     Delete what may hold a million files, without the agent waiting for it.
 Promise  What is thrown away is out of its place at once, and gone some time later, also if the
-         agent is killed in between.
-Source   rename(2), rm(1).
+         agent is killed in between, and if a program has made its folders read-only. What cannot be
+         deleted all the same is tried once by each agent.
+Source   rename(2), rm(1), find(1).
 """
 
+import errno
 import os
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from omega.nodes.agent.shell_script import SHELL
+
 AT_ONCE_MAX: Final = 200
+DELETE: Final = """\
+rm -rf -- "$@" && exit
+find "$@" -type d ! -perm -700 -exec chmod u+rwx {} \\;
+exec rm -rf -- "$@"
+"""
+"""The paths are arguments. `find` changes a folder before it enters it, and follows no links."""
 
 
 class Trash:
@@ -23,35 +34,57 @@ class Trash:
         self._thrown = 0
         self._is_empty = False
         self._pid: int | None = None
+        self._begun: set[Path] = set()
+        """What the process deletes."""
+        self._left: set[Path] = set()
+        """What could not be deleted."""
 
     def throw(self, path: Path) -> None:
         """Put a file or folder of the same disk into the trash. Raises OSError."""
-        while (target := self._folder / str(self._thrown)).exists():
+        while os.path.lexists(target := self._folder / str(self._thrown)):
             self._thrown += 1
         self._thrown += 1
         self._is_empty = False
-        path.rename(target)
+        try:
+            path.rename(target)
+        except PermissionError:  # only who may write to a folder may move it elsewhere
+            if path.is_symlink() or not path.is_dir():
+                raise
+            path.chmod(0o700)
+            path.rename(target)
 
     def tidy(self) -> None:
-        """See to it that what was thrown away is being deleted. Raises OSError."""
-        if self._pid is not None:
-            try:
-                if os.waitpid(self._pid, os.WNOHANG)[0] == 0:
-                    return
-            except ChildProcessError:
-                pass
-            self._pid = None
-        if self._is_empty:
+        """See to it that what was thrown away is being deleted.
+
+        Raises OSError, also once if something could not be deleted.
+        """
+        if self._is_at_work() or self._is_empty:
             return
-        paths = list(self._folder.iterdir())[:AT_ONCE_MAX]
+        there = set(self._folder.iterdir())
+        stays = self._begun & there
+        self._left = (self._left & there) | stays
+        paths = sorted(there - self._left)[:AT_ONCE_MAX]
+        self._begun = set(paths)
         self._is_empty = not paths
         if paths:
             process = subprocess.Popen(
-                ["/bin/rm", "-rf", "--", *paths],
+                [SHELL, "-c", DELETE, "omega-trash", *paths],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env={},
+                env={"PATH": "/usr/bin:/bin"},
                 start_new_session=True,
             )
             self._pid, process.returncode = process.pid, 0  # it may outlive us
+        if stays:
+            raise OSError(errno.EPERM, f"some stay in {str(self._folder)!r}")
+
+    def _is_at_work(self) -> bool:
+        """Return whether the process still deletes."""
+        if self._pid is None:
+            return False
+        with suppress(ChildProcessError):
+            if os.waitpid(self._pid, os.WNOHANG)[0] == 0:
+                return True
+        self._pid = None
+        return False

@@ -57,7 +57,13 @@ class FakeDriver:
         return sorted(key for key, ended in self.exits.items() if ended is None)
 
     def end(self, key: TaskKey, code: int = 0) -> None:
-        self.exits[key] = Exit(cause=ExitCause.EXITED, code=code)
+        self.exits[key] = Exit(cause=ExitCause.EXITED, code=code, restarts=self._restarts(key))
 
     def kill(self, key: TaskKey, signal: int = 15) -> None:
-        self.exits[key] = Exit(cause=ExitCause.SIGNALLED, signal=signal)
+        self.exits[key] = Exit(
+            cause=ExitCause.SIGNALLED, signal=signal, restarts=self._restarts(key)
+        )
+
+    def _restarts(self, key: TaskKey) -> int:
+        """Return how often the program was started before its last start, as drivers say it."""
+        return next((it.restarts for it in reversed(self.launches) if it.key == key), 0)

@@ -189,7 +189,7 @@ def test_what_is_still_its_own_runs_again_when_the_store_is_back(machine: Machin
     machine.absences = 0
     machine.step(5.0)
     assert [key] == machine.driver.running
-    assert 0 == machine.driver.launches[-1].restarts
+    assert "0" == machine.driver.launches[-1].env["OMEGA_RESTARTS"]
     machine.driver.end(key)
     machine.step(0.2)
     assert State.SUCCEEDED is status_of(machine.store, job).state

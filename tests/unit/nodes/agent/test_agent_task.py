@@ -47,7 +47,7 @@ def test_a_success_is_reported_with_the_number_of_restarts() -> None:
     assert (Phase.WAITING, 1.5) == (task.phase, task.start_due_s)
     assert task.holds_room, "its room is kept for the restart"
     task.started(1.5)
-    task.ended(DONE, 2.0)
+    task.ended(replace(DONE, restarts=1), 2.0)
     assert (Phase.ENDED, replace(DONE, restarts=1)) == (task.phase, task.exit)
     assert not task.holds_room
 
@@ -55,12 +55,12 @@ def test_a_success_is_reported_with_the_number_of_restarts() -> None:
 def test_only_restarts_within_the_interval_count() -> None:
     program = a_program(restart=Restart(attempts=1, within_ms=10_000, delay_ms=0))
     task = a_task(program)
-    for at in (0.0, 11.0, 22.0):
+    for start, at in enumerate((0.0, 11.0, 22.0)):
         task.started(at)
-        task.ended(FAILED, at + 0.5)
+        task.ended(replace(FAILED, restarts=start), at + 0.5)
         assert task.phase is Phase.WAITING
     task.started(23.0)
-    task.ended(FAILED, 23.5)
+    task.ended(replace(FAILED, restarts=3), 23.5)
     assert replace(FAILED, restarts=3) == task.exit
 
 
