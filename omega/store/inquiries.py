@@ -24,9 +24,9 @@ CLAIMS_SEARCHED_MAX: Final = 1_000_000
 LINE_MAX: Final = 1_000
 """Jobs ahead that are counted, for precedence and for age; so many stand for so many or more."""
 CLAIMS_TOLD_MAX: Final = 100
-"""Claims of one attempt that are told; refused ones come first."""
+"""Claims of one transaction that are told; refused ones come first."""
 REFUSALS_TRACED_MAX: Final = 50
-"""Refused claims, over all attempts that are told, of which is searched who took the machine."""
+"""Refused claims, over all transactions told, for which it is searched who took the machine."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,9 +136,9 @@ class JobTransactionReader(Protocol):
 
 
 def traced(
-    attempts: Sequence[JobTransaction], rivals: Mapping[tuple[UUID, int], Rival]
+    transactions: Sequence[JobTransaction], rivals: Mapping[tuple[UUID, int], Rival]
 ) -> list[JobTransaction]:
-    """Return the attempts with the rivals of their refused claims, by transaction and machine."""
+    """Return transactions with the rivals of refused claims, by transaction and machine."""
     return [
         JobTransaction(
             it.transaction,
@@ -159,15 +159,15 @@ def traced(
                 for claim in it.claims
             ),
         )
-        for it in attempts
+        for it in transactions
     ]
 
 
-def refusals_of(attempts: Sequence[JobTransaction]) -> list[tuple[JobTransaction, int]]:
-    """Return the attempt and machine of the refused claims to trace, at most so many."""
+def refusals_of(transactions: Sequence[JobTransaction]) -> list[tuple[JobTransaction, int]]:
+    """Return the transaction and machine of the refused claims to trace, at most so many."""
     found = {
         (it.transaction, claim.machine): (it, claim.machine)
-        for it in attempts
+        for it in transactions
         for claim in it.claims
         if claim.verdict is not Verdict.ACCEPTED
     }

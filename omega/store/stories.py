@@ -16,7 +16,7 @@ from uuid import UUID
 from omega.model.outcomes import Verdict
 from omega.store.inquiries import JobTransaction, JobTransactionReader
 
-ATTEMPTS_MAX: Final = 200
+TRANSACTIONS_MAX: Final = 200
 """Transactions of one job that are told ..."""
 VISITS_MAX: Final = 200
 """... transactions that named one machine ..."""
@@ -104,7 +104,7 @@ class Searched:
 class JobRecords:
     """What is on record of a job."""
 
-    attempts: tuple[JobTransaction, ...]
+    transactions: tuple[JobTransaction, ...]
     """Newest first, as all of these."""
     evictions: tuple[RecordedEviction, ...]
     runs: tuple[PastRun, ...]
@@ -140,11 +140,11 @@ class StoryReader(JobTransactionReader, Protocol):
 
 
 def machines_of(
-    attempts: Sequence[JobTransaction],
+    transactions: Sequence[JobTransaction],
     evictions: Sequence[RecordedEviction],
     runs: Sequence[PastRun],
 ) -> set[int]:
     """Return every machine that these records name."""
-    named = {claim.machine for it in attempts for claim in it.claims}
+    named = {claim.machine for it in transactions for claim in it.claims}
     named |= {it.machine for it in runs} | {it.machine for it in evictions}
     return named | {it.moved_to for it in evictions if it.moved_to is not None}

@@ -100,7 +100,7 @@ class JobStoryContract(Contract):
         transactions, oldest_ms, are_all = self.searched(store, job.id)
 
         assert (1, True) == (transactions, are_all)
-        assert oldest_ms == store.job_records(job.id).attempts[0].committed_ms
+        assert oldest_ms == store.job_records(job.id).transactions[0].committed_ms
 
     def searched(self, store: Store, job: int) -> tuple[int, int | None, bool]:
         """Return which records were searched."""

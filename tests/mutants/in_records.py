@@ -19,9 +19,9 @@ MUTANTS: tuple[Mutant, ...] = (
     story(
         "move-is-told-as-a-placement",
         "omega/reports/stories/job.py",
-        "_attempt",
-        "came = attempt.granted - sum(number == attempt.transaction for number, _ in moved)",
-        "came = attempt.granted",
+        "_transaction",
+        "came = transaction.granted - sum(it == transaction.transaction for it, _ in moved)",
+        "came = transaction.granted",
         "A task that moved is told to have come anew.",
     ),
     story(

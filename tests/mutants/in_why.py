@@ -19,7 +19,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "wins-count-as-defeats",
         "omega/reports/why/decide.py",
         "_refused",
-        "if attempt.granted:\n    «break»",
+        "if transaction.granted:\n    «break»",
         "continue",
         "A job that won between two defeats is said to have been beaten all the time.",
     ),

@@ -68,8 +68,8 @@ def test_commits_are_searched_up_to_a_number_of_claims(
     assert (searched == 5) is records.searched.are_all
     newest = [4, 3, 2, 1, 0][:searched]
     assert newest == [visit.tasks[0] for visit in records.visits]
-    attempts = either.transactions_of(job, transactions_max=9)
-    assert newest == [attempt.claims[0].task for attempt in attempts]
+    transactions = either.transactions_of(job, transactions_max=9)
+    assert newest == [transaction.claims[0].task for transaction in transactions]
 
 
 def test_a_commit_of_more_claims_than_the_bound_is_still_searched(
@@ -81,9 +81,9 @@ def test_a_commit_of_more_claims_than_the_bound_is_still_searched(
     grant(either, job, list(range(1, 9)), [machine] * 8)
     bound("CLAIMS_SEARCHED_MAX", 2)
 
-    (attempt,) = either.transactions_of(job.id, transactions_max=9)
+    (transaction,) = either.transactions_of(job.id, transactions_max=9)
 
-    assert 8 == attempt.granted
+    assert 8 == transaction.granted
 
 
 def test_around_each_earlier_time_no_more_claims_are_searched(
@@ -100,7 +100,7 @@ def test_around_each_earlier_time_no_more_claims_are_searched(
         records.searched.near,
     )
     # The two newest, and two from the first lease on.
-    assert [4, 3, 1, 0] == [attempt.claims[0].task for attempt in records.attempts]
+    assert [4, 3, 1, 0] == [transaction.claims[0].task for transaction in records.transactions]
 
 
 def test_a_machine_s_visits_are_told_up_to_a_number_of_claims(either: Store, bound: Bound) -> None:
@@ -114,7 +114,7 @@ def test_a_machine_s_visits_are_told_up_to_a_number_of_claims(either: Store, bou
     assert "Of commits that named it, only the newest 2 are told." in story.not_told
 
 
-def test_of_an_attempt_the_first_refused_claims_are_told_and_all_are_counted(
+def test_of_a_transaction_the_first_refused_claims_are_told_and_all_are_counted(
     either: Store, bound: Bound
 ) -> None:
     one, two = add_a_cell(either, 2, cpu_milli=2_000)
@@ -122,12 +122,12 @@ def test_of_an_attempt_the_first_refused_claims_are_told_and_all_are_counted(
     claim(either, job, [0, 1, 2, 3, 4, 5], [one, two, one, one, one, one])
     bound("CLAIMS_TOLD_MAX", 4)
 
-    (attempt,) = either.transactions_of(job.id, transactions_max=9)
+    (transaction,) = either.transactions_of(job.id, transactions_max=9)
 
-    assert (3, 3) == (attempt.granted, attempt.refused)
+    assert (3, 3) == (transaction.granted, transaction.refused)
     assert [
         (3, Verdict.OVERCOMMIT),
         (4, Verdict.OVERCOMMIT),
         (5, Verdict.OVERCOMMIT),
         (0, Verdict.ACCEPTED),
-    ] == [(it.task, it.verdict) for it in attempt.claims]
+    ] == [(it.task, it.verdict) for it in transaction.claims]

@@ -178,7 +178,7 @@ def test_another_scheduler_is_always_faster(database_url: str, store: PostgresSt
 
     assert Reason.CONFLICTS is report.finding.reason
     assert [("stale", "batch 0", job.id)] == [
-        (it.verdict, it.taken_by, it.taken_for) for it in report.attempts[0].claims
+        (it.verdict, it.taken_by, it.taken_for) for it in report.transactions[0].claims
     ]
     assert "batch 0 took the machines" in report.finding.evidence
     words = typed(report, "omega scheduler run")

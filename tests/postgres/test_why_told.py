@@ -86,7 +86,7 @@ def test_a_placed_job_says_by_which_transaction_and_an_ended_one_that_it_is_over
 
     assert Reason.PLACED is report.finding.reason
     assert {0: "machine-1", 1: "machine-2"} == dict(report.placements)
-    assert [(1, 0), (1, 0)] == [(it.granted, it.refused) for it in report.attempts]
+    assert [(1, 0), (1, 0)] == [(it.granted, it.refused) for it in report.transactions]
     store.cancel(job.id)
     assert Reason.ENDED is why(store, job.id).finding.reason
 

@@ -17,12 +17,12 @@ from omega.reports.why.decide import ahead
 from omega.reports.why.machines import MachineRule, NearMachine
 from omega.reports.why.reasons import Reason
 from omega.reports.why.report import WhyReport
-from omega.reports.why.story import AttemptTold, ClaimTold
+from omega.reports.why.story import ClaimTold, TransactionTold
 from omega.reports.wording import duration, moment, ranges, things
 
 CLAIMS_SHOWN: Final = 3
 MACHINES_SHOWN: Final = 5
-ATTEMPTS_SHOWN: Final = 5
+TRANSACTIONS_SHOWN: Final = 5
 GOOD: Final = frozenset({Reason.PLACED, Reason.WOULD_FIT, Reason.QUEUED, Reason.BEING_PLANNED})
 
 
@@ -37,8 +37,8 @@ def why_screen(report: WhyReport, now_ms: int) -> RenderableType:
             parts += _titled("the nearest machines lack", _nearest(report.nearest))
     if report.placements:
         parts += _titled("where it runs", _places(report))
-    if report.attempts:
-        parts += _titled("its last transactions", _story(report.attempts, now_ms))
+    if report.transactions:
+        parts += _titled("its last transactions", _story(report.transactions, now_ms))
     return Group(*parts)
 
 
@@ -147,18 +147,18 @@ def _rules(rules: Sequence[MachineRule]) -> Table:
 
 def _places(report: WhyReport) -> Table:
     """Return the machines of the tasks, and by which transaction each task came there."""
-    placed_by: Mapping[int, AttemptTold] = {
-        claim.task: attempt
-        for attempt in reversed(report.attempts)
-        for claim in attempt.of_verdict(granted=True)
+    placed_by: Mapping[int, TransactionTold] = {
+        claim.task: transaction
+        for transaction in reversed(report.transactions)
+        for claim in transaction.of_verdict(granted=True)
         if report.placements.get(claim.task) == claim.machine
     }
     places: dict[tuple[str, str], list[int]] = {}
     for task, machine in sorted(report.placements.items()):
-        attempt = placed_by.get(task)
+        transaction = placed_by.get(task)
         by = (
-            f"{attempt.by}, {moment(attempt.committed_ms)}, {attempt.transaction}"
-            if attempt is not None
+            f"{transaction.by}, {moment(transaction.committed_ms)}, {transaction.transaction}"
+            if transaction is not None
             else "a transaction that is not among the last"
         )
         places.setdefault((machine, by), []).append(task)
@@ -178,19 +178,19 @@ def _places(report: WhyReport) -> Table:
     return table
 
 
-def _story(attempts: Sequence[AttemptTold], now_ms: int) -> Table:
+def _story(transactions: Sequence[TransactionTold], now_ms: int) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     table.add_column(overflow="fold")
-    for attempt in attempts[:ATTEMPTS_SHOWN]:
-        ago = f"{duration(max(0, now_ms - attempt.committed_ms) / 1_000)} ago"
-        got = f"{attempt.granted:,} granted, {attempt.refused:,} refused"
-        table.add_row(ago, Text(short(attempt.by)), got)
-        refused = attempt.of_verdict(granted=False)
+    for transaction in transactions[:TRANSACTIONS_SHOWN]:
+        ago = f"{duration(max(0, now_ms - transaction.committed_ms) / 1_000)} ago"
+        got = f"{transaction.granted:,} granted, {transaction.refused:,} refused"
+        table.add_row(ago, Text(short(transaction.by)), got)
+        refused = transaction.of_verdict(granted=False)
         for claim in refused[:CLAIMS_SHOWN]:
             table.add_row("", "", Text(printable(_refusal(claim, now_ms))))
-        rest = attempt.refused - CLAIMS_SHOWN
+        rest = transaction.refused - CLAIMS_SHOWN
         if rest > 0:
             table.add_row("", "", f"... and {rest:,} more")
     return table

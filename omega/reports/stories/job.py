@@ -52,8 +52,8 @@ def told_story(records: JobRecords, job: JobStatus, exits: Sequence[PastExit]) -
     begun, evicted = Told(), Told()
     events = [*_status(job)]
     moved = {(it.transaction, it.task) for it in records.evictions if it.moved_to is not None}
-    for attempt in records.attempts:
-        events += _attempt(attempt, job.id, names, begun, moved)
+    for transaction in records.transactions:
+        events += _transaction(transaction, job.id, names, begun, moved)
     events += evictions_told(records.evictions, names, evicted)
     how = {(job.id, it.task, it.started_ms): in_words(it.exit) for it in exits}
     events += runs_told(records.runs, names, begun=begun, evicted=evicted, how=how)
@@ -77,37 +77,40 @@ def _status(job: JobStatus) -> Iterator[StoryEvent]:
         yield at(Happened.FINISHED, job.finished_ms)
 
 
-def _attempt(
-    attempt: JobTransaction,
+def _transaction(
+    transaction: JobTransaction,
     job: int,
     names: Mapping[int, str],
     begun: Told,
     moved: Set[tuple[UUID, int]],
 ) -> Iterator[StoryEvent]:
     """Yield what a transaction granted the job, but for moves, and what it refused."""
-    common = commit_told(attempt)
-    granted = [it for it in attempt.claims if it.verdict is Verdict.ACCEPTED]
+    common = commit_told(transaction)
+    granted = [it for it in transaction.claims if it.verdict is Verdict.ACCEPTED]
     for claim in granted:
-        begun.add((job, claim.task, claim.machine), attempt.committed_ms)
-    if len(granted) < attempt.granted:
-        begun.add(None, attempt.committed_ms)
-    came = attempt.granted - sum(number == attempt.transaction for number, _ in moved)
+        begun.add((job, claim.task, claim.machine), transaction.committed_ms)
+    if len(granted) < transaction.granted:
+        begun.add(None, transaction.committed_ms)
+    came = transaction.granted - sum(it == transaction.transaction for it, _ in moved)
     if came:
         places = sorted(
             Place(job, it.task, names.get(it.machine, UNKNOWN_MACHINE))
             for it in granted
-            if (attempt.transaction, it.task) not in moved
+            if (transaction.transaction, it.task) not in moved
         )
         yield replace(common, tasks=came, places=tuple(places))
-    if attempt.refused:
+    if transaction.refused:
         yield replace(
-            common, what=Happened.REFUSED, tasks=attempt.refused, conflicts=_conflicts(attempt)
+            common,
+            what=Happened.REFUSED,
+            tasks=transaction.refused,
+            conflicts=_conflicts(transaction),
         )
 
 
-def _conflicts(attempt: JobTransaction) -> tuple[Conflict, ...]:
+def _conflicts(transaction: JobTransaction) -> tuple[Conflict, ...]:
     """Return why claims were refused and who had taken the machines, the most claims first."""
-    refused = [it for it in attempt.claims if it.verdict is not Verdict.ACCEPTED]
+    refused = [it for it in transaction.claims if it.verdict is not Verdict.ACCEPTED]
     counted = Counter((it.verdict, *_rival(it)) for it in refused)
     return tuple(
         Conflict(verdict.name.lower(), claims, taken_by, taken_for)

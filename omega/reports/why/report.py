@@ -44,7 +44,7 @@ from omega.reports.why.quotas import QuotaNeed, quota_needs
 from omega.reports.why.reasons import Reason, agrees
 from omega.reports.why.requirements import requirements_of
 from omega.reports.why.shares import FairPosition, read_fair_position
-from omega.reports.why.story import AttemptTold, told_attempts
+from omega.reports.why.story import TransactionTold, told_transactions
 from omega.reports.why.suppositions import after_notices
 from omega.store.inquiries import JobTransaction, Line, WaitingJob
 from omega.store.protocols import ReaderStore
@@ -84,7 +84,7 @@ class WhyReport:
     """The position of its tenant, if the job is pending and its kind has a fair order: `line` is
     empty then."""
     evictions: Evictions | None
-    attempts: Sequence[AttemptTold]
+    transactions: Sequence[TransactionTold]
     placements: Mapping[int, str]
     """The machine of each running task."""
     machine: str | None = None
@@ -119,7 +119,7 @@ class WhyReport:
             },
             "fair_order": None if self.fair_position is None else self.fair_position.row(),
             "evictions": None if self.evictions is None else asdict(self.evictions),
-            "attempts": [asdict(attempt) for attempt in self.attempts],
+            "transactions": [asdict(transaction) for transaction in self.transactions],
             "placements": [
                 {"task": task, "machine": name} for task, name in sorted(self.placements.items())
             ],
@@ -139,7 +139,7 @@ class _Facts:
     waits_ms: int
     line: Line
     order: QueueOrder
-    attempts: Sequence[JobTransaction]
+    transactions: Sequence[JobTransaction]
     placements: Mapping[int, str]
 
 
@@ -202,7 +202,7 @@ def _without_spec(store: ReaderStore, status: JobStatus) -> WhyReport:
         line=NOBODY,
         fair_position=None,
         evictions=None,
-        attempts=told_attempts(
+        transactions=told_transactions(
             store.transactions_of(status.id, transactions_max=TRANSACTIONS_TOLD), names
         ),
         placements={},
@@ -271,7 +271,7 @@ def _report(
         line=situation.line,
         fair_position=situation.fair_position,
         evictions=situation.evictions,
-        attempts=told_attempts(facts.attempts, names),
+        transactions=told_transactions(facts.transactions, names),
         placements=facts.placements,
         machine=machine,
         rules=rules_there,
@@ -302,7 +302,7 @@ def _situation(
         line=facts.line,
         fair_position=fair_position,
         order=facts.order,
-        transactions=facts.attempts,
+        transactions=facts.transactions,
         notices=notices,
         evictions=evictions,
         after_notices=over,

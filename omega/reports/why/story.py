@@ -1,4 +1,4 @@
-"""The story of a job's attempts: what each transaction got, and who had taken what it was refused.
+"""A job's transactions: what each was granted, and who had taken what it was refused.
 
 Goal     Show with whom a job competes, from the commits on record.
 Promise  What is on record is told as it was judged. Who took a machine is told only if the record
@@ -30,7 +30,7 @@ class ClaimTold:
 
 
 @dataclass(frozen=True)
-class AttemptTold:
+class TransactionTold:
     """One transaction's part about the job."""
 
     transaction: str
@@ -46,12 +46,12 @@ class AttemptTold:
         return [it for it in self.claims if (it.verdict == _word(Verdict.ACCEPTED)) is granted]
 
 
-def told_attempts(
-    attempts: Sequence[JobTransaction], names: Mapping[int, str]
-) -> list[AttemptTold]:
-    """Return the attempts with the names of machines and schedulers."""
+def told_transactions(
+    transactions: Sequence[JobTransaction], names: Mapping[int, str]
+) -> list[TransactionTold]:
+    """Return transactions with the names of machines and schedulers."""
     return [
-        AttemptTold(
+        TransactionTold(
             str(it.transaction),
             name_of(it.scheduler, it.replica),
             it.committed_ms,
@@ -59,7 +59,7 @@ def told_attempts(
             it.refused,
             tuple(_told(claim, names) for claim in it.claims),
         )
-        for it in attempts
+        for it in transactions
     ]
 
 

@@ -19,9 +19,9 @@ from omega.store.memory.ended_tasks import EndCause
 from omega.store.memory.inquiries import MemoryInquiries, RecordedTransaction
 from omega.store.memory.jobs import milliseconds
 from omega.store.stories import (
-    ATTEMPTS_MAX,
     EVICTIONS_MAX,
     RUNS_MAX,
+    TRANSACTIONS_MAX,
     VISIT_CLAIMS_MAX,
     VISITS_MAX,
     JobRecords,
@@ -46,19 +46,19 @@ class MemoryStories(MemoryInquiries):
 
     def job_records(self, job: int) -> JobRecords:
         """Return what is on record of a job; nothing of one that never was."""
-        attempts = tuple(self.transactions_of(job, transactions_max=ATTEMPTS_MAX))
+        transactions = tuple(self.transactions_of(job, transactions_max=TRANSACTIONS_MAX))
         evictions = self._evictions_told(lambda it: it.job == job)
         runs = self._runs("job", job)
         names = self._machines.snapshot(0).names
         return JobRecords(
-            attempts=attempts,
+            transactions=transactions,
             evictions=evictions,
             runs=tuple(runs[:RUNS_MAX]),
             are_all_runs=len(runs) <= RUNS_MAX,
             searched=self._searched(),
             names={
                 machine: names[machine - 1]
-                for machine in machines_of(attempts, evictions, tuple(runs))
+                for machine in machines_of(transactions, evictions, tuple(runs))
                 if 1 <= machine <= len(names)
             },
         )

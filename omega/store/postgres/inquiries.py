@@ -81,7 +81,7 @@ _LAST: Final = """
 """
 NEWEST: Final = f"({bounded(_LAST, 'r.changed_by DESC')}) AS t"
 """The newest records of commits, as a table of a query."""
-_ATTEMPTS: Final = """
+_TRANSACTIONS: Final = """
     SELECT a.id, a.scheduler, a.replica, (extract(epoch FROM a.committed_at) * 1000)::bigint,
            judged.granted, judged.refused, told.tasks, told.machines, told.verdicts
       FROM (SELECT t.*, coalesce(t.ends[found.n - 1], 0) + 1 AS first, t.ends[found.n] AS last
@@ -175,22 +175,22 @@ class PostgresInquiries:
     def transactions_of(self, job: int, *, transactions_max: int) -> list[JobTransaction]:
         """Return the newest recorded transactions that claimed for a job, newest first."""
         searched = {"searched": TRANSACTIONS_SEARCHED_MAX, "claims": CLAIMS_SEARCHED_MAX}
-        return self._attempts_in(NEWEST, searched, job, transactions_max)
+        return self._transactions_in(NEWEST, searched, job, transactions_max)
 
-    def _attempts_in(
+    def _transactions_in(
         self, records: str, searched: Mapping[str, object], job: int, transactions_max: int
     ) -> list[JobTransaction]:
         """Return the newest of these records that claimed for a job, newest first.
 
         `records` is a table of a query, and `searched` are its parameters.
         """
-        query = _ATTEMPTS.format(records=records, accepted=int(Verdict.ACCEPTED))
+        query = _TRANSACTIONS.format(records=records, accepted=int(Verdict.ACCEPTED))
         told = {"job": job, "most": transactions_max, "told": CLAIMS_TOLD_MAX}
         rows = self._link.call(query, {**searched, **told})
-        attempts = [_attempt(*row) for row in rows]
-        wanted = refusals_of(attempts)
+        transactions = [_transaction(*row) for row in rows]
+        wanted = refusals_of(transactions)
         if not wanted:
-            return attempts
+            return transactions
         found = self._link.call(
             _RIVALS.format(records=records, accepted=int(Verdict.ACCEPTED)),
             {
@@ -201,12 +201,12 @@ class PostgresInquiries:
         )
         rivals = {}
         for number, *rival in found:
-            attempt, machine = wanted[number - 1]
-            rivals[attempt.transaction, machine] = Rival(*rival)
-        return traced(attempts, rivals)
+            transaction, machine = wanted[number - 1]
+            rivals[transaction.transaction, machine] = Rival(*rival)
+        return traced(transactions, rivals)
 
 
-def _attempt(
+def _transaction(
     transaction: UUID,
     scheduler: str,
     replica: str,

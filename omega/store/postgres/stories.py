@@ -24,9 +24,9 @@ from omega.store.postgres.connection import Link
 from omega.store.postgres.inquiries import NEWEST, PostgresInquiries, bounded
 from omega.store.postgres.packing import Big, Int
 from omega.store.stories import (
-    ATTEMPTS_MAX,
     EVICTIONS_MAX,
     RUNS_MAX,
+    TRANSACTIONS_MAX,
     VISIT_CLAIMS_MAX,
     VISITS_MAX,
     JobRecords,
@@ -165,7 +165,7 @@ class PostgresStories(PostgresInquiries):
         searched = self._searched()
         runs, are_all = self._runs("job_id", job)
         numbers = self._earlier(job, runs, searched)
-        attempts = self.transactions_of(job, transactions_max=ATTEMPTS_MAX)
+        transactions = self.transactions_of(job, transactions_max=TRANSACTIONS_MAX)
         evictions = self._evictions("job", job)
         if numbers:
             near = {
@@ -173,16 +173,18 @@ class PostgresStories(PostgresInquiries):
                 "near": NEAR_RECORDS_MAX,
                 "claims": CLAIMS_SEARCHED_MAX,
             }
-            attempts += self._attempts_in(_NEAR, near, job, ATTEMPTS_MAX)
+            transactions += self._transactions_in(_NEAR, near, job, TRANSACTIONS_MAX)
             evictions += self._evictions("job", job, _NEAR, near)
-        attempts = _newest({it.transaction: it for it in attempts}.values(), ATTEMPTS_MAX)
+        transactions = _newest(
+            {it.transaction: it for it in transactions}.values(), TRANSACTIONS_MAX
+        )
         evictions = _newest(dict.fromkeys(evictions), EVICTIONS_MAX)
-        named = sorted(machines_of(attempts, evictions, runs))
+        named = sorted(machines_of(transactions, evictions, runs))
         names = self._link.call(
             "SELECT id, name FROM omega.machine_profile WHERE id = ANY (%s)", (Int(named),)
         )
         return JobRecords(
-            attempts=tuple(attempts),
+            transactions=tuple(transactions),
             evictions=tuple(evictions),
             runs=runs,
             are_all_runs=are_all,

@@ -36,19 +36,19 @@ def shown(story: Story) -> str:
     return capture.get()
 
 
-def an_attempt(*claims: RecordedClaim, at_ms: int = AT_MS, by: str = "batch") -> JobTransaction:
+def a_transaction(*claims: RecordedClaim, at_ms: int = AT_MS, by: str = "batch") -> JobTransaction:
     granted = sum(it.verdict is Verdict.ACCEPTED for it in claims)
     return JobTransaction(UUID(int=at_ms), by, "0", at_ms, granted, len(claims) - granted, claims)
 
 
 def records(
-    *attempts: JobTransaction,
+    *transactions: JobTransaction,
     runs: tuple[PastRun, ...] = (),
     evictions: tuple[RecordedEviction, ...] = (),
     name: str = "m1",
 ) -> JobRecords:
     return JobRecords(
-        attempts=attempts,
+        transactions=transactions,
         evictions=evictions,
         runs=runs,
         are_all_runs=True,
@@ -80,7 +80,7 @@ def test_refusals_are_counted_by_verdict_and_rival_and_the_rest_by_number() -> N
 
 
 def test_a_run_is_told_with_the_commit_that_began_it() -> None:
-    placed = an_attempt(RecordedClaim(0, 1, Verdict.ACCEPTED))
+    placed = a_transaction(RecordedClaim(0, 1, Verdict.ACCEPTED))
     mine = PastRun(7, 0, 1, AT_MS - 3, None, None)
     earlier = PastRun(7, 0, 1, AT_MS - 60_000, AT_MS - 50_000, RunEnd.LOST)
 
@@ -91,7 +91,7 @@ def test_a_run_is_told_with_the_commit_that_began_it() -> None:
     ] == words(records(placed, runs=(mine, earlier)))
 
 
-def test_of_an_attempt_that_is_cut_every_run_counts_as_told() -> None:
+def test_of_a_transaction_that_is_cut_every_run_counts_as_told() -> None:
     claims = (RecordedClaim(0, 1, Verdict.ACCEPTED),)
     placed = JobTransaction(UUID(int=1), "batch", "0", AT_MS, 200, 0, claims)
     run = PastRun(7, 150, 2, AT_MS - 3, None, None)
@@ -102,7 +102,7 @@ def test_of_an_attempt_that_is_cut_every_run_counts_as_told() -> None:
 def test_a_rest_of_a_broken_gang_is_evicted_for_nobody_that_is_known() -> None:
     lost = RecordedEviction(UUID(int=3), "batch", "0", AT_MS, 7, 1, 1, None, ())
     run = PastRun(7, 1, 1, AT_MS - 50, AT_MS - 1, RunEnd.EVICTED)
-    placed = an_attempt(RecordedClaim(1, 1, Verdict.ACCEPTED), at_ms=AT_MS - 49)
+    placed = a_transaction(RecordedClaim(1, 1, Verdict.ACCEPTED), at_ms=AT_MS - 49)
 
     assert [("placed", "task 1 on m1"), ("evicted", "task 1 on m1")] == words(
         records(placed, runs=(run,), evictions=(lost,))
@@ -140,12 +140,12 @@ def test_of_a_machine_the_last_who_was_granted_it_is_the_rival() -> None:
 
 def test_of_a_long_story_the_beginning_and_the_end_are_shown() -> None:
     total = FIRST_SHOWN + LAST_SHOWN + 5
-    attempts = [
-        an_attempt(RecordedClaim(0, 1, Verdict.STALE), at_ms=AT_MS + number)
+    transactions = [
+        a_transaction(RecordedClaim(0, 1, Verdict.STALE), at_ms=AT_MS + number)
         for number in range(total - 2)
     ]
 
-    text = shown(jobs.told_story(records(*reversed(attempts)), a_status(State.RUNNING), ()))
+    text = shown(jobs.told_story(records(*reversed(transactions)), a_status(State.RUNNING), ()))
 
     assert "5 events left out; --json has all" in text
     assert FIRST_SHOWN + LAST_SHOWN == sum(":" in line[:12] for line in text.splitlines())
@@ -153,7 +153,7 @@ def test_of_a_long_story_the_beginning_and_the_end_are_shown() -> None:
 
 @pytest.mark.parametrize("text", groups())
 def test_nothing_raw_reaches_the_terminal(text: str) -> None:
-    told = records(an_attempt(RecordedClaim(0, 1, Verdict.ACCEPTED), by=text), name=text)
+    told = records(a_transaction(RecordedClaim(0, 1, Verdict.ACCEPTED), by=text), name=text)
 
     story = jobs.told_story(told, a_status(State.RUNNING), ())
 
