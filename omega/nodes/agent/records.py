@@ -3,7 +3,8 @@
 Goal     Take tasks up again where an earlier agent left them.
 Promise  A file is whole or absent. What cannot be read counts as absent. Times are of the machine's
          monotonic clock, which counts from its boot for all processes; after another boot no task
-         runs, and its times are not used.
+         runs, and its times are not used. The records of tasks that run name every engine where
+         containers of the agent may run; records of earlier versions name none.
 Source   docs/decisions/0044-programs-and-agents.md.
 """
 
@@ -21,6 +22,8 @@ from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason
 from omega.nodes.agent.small_files import read_small, write_small
 from omega.nodes.agent.task_driver import TaskKey
 
+RECORDS: Final = "records"
+"""The folder of the records, in an agent's."""
 SUFFIX: Final = ".json"
 RECORD_BYTES_MAX: Final = 2**20
 
@@ -42,6 +45,7 @@ class Records:
             "phase": task.phase.value,
             "start_due_s": task.start_due_s,
             "started_s": task.started_s,
+            "engine": task.engine,
             "restarts": task.restarts,
             "reason": None if task.reason is None else task.reason.value,
             "why": task.why,
@@ -68,13 +72,22 @@ class Records:
         self._path(key).unlink(missing_ok=True)
 
     def read(self) -> Iterator[AgentTask]:
-        """Yield the tasks of all records, by key."""
-        for path in sorted(self._folder.glob(f"*{SUFFIX}")):
-            if (task := _read(path)) is not None:
-                yield task
+        """Return the tasks of all records, by key."""
+        return _read_all(self._folder)
 
     def _path(self, key: TaskKey) -> Path:
         return self._folder / f"{key}{SUFFIX}"
+
+
+def engines_of(folder: Path) -> list[str]:
+    """Return the addresses of the engines of the tasks that run, by the records of a folder."""
+    return sorted({task.engine for task in _read_all(folder) if task.runs and task.engine})
+
+
+def _read_all(folder: Path) -> Iterator[AgentTask]:
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        if (task := _read(path)) is not None:
+            yield task
 
 
 def _read(path: Path) -> AgentTask | None:
@@ -93,6 +106,7 @@ def _read(path: Path) -> AgentTask | None:
             phase=phase,
             start_due_s=float(said["start_due_s"]),
             started_s=None if said["started_s"] is None else float(said["started_s"]),
+            engine=str(said.get("engine", "")),
             restarts=[float(at) for at in said["restarts"]],
             reason=None if said["reason"] is None else StopReason(said["reason"]),
             why=str(said.get("why", "")),
