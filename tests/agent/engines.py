@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -46,20 +47,20 @@ def podman_service() -> Iterator[str]:
         env = {**os.environ, "CONTAINERS_CONF": str(conf)}
         podman = ["podman", "--root", f"{name}/root", "--runroot", f"{name}/run"]
         _import_image(podman, env, folder / "image")
-        socket = folder / LINK
+        path = folder / LINK
         with (folder / "log").open("wb") as log:
             service = subprocess.Popen(
-                [*podman, "system", "service", "--time=0", f"unix://{socket}"],
+                [*podman, "system", "service", "--time=0", f"unix://{path}"],
                 cwd=folder,  # conmon writes files where it runs
                 env=env,
                 stdout=log,
                 stderr=log,
             )
         try:
-            until(lambda: socket.exists() or service.poll() is not None)
+            until(lambda: _listens(path) or service.poll() is not None)
             if service.poll() is not None:
                 pytest.skip(f"podman does not serve: {(folder / 'log').read_text('utf-8')}")
-            yield f"unix://{socket}"
+            yield f"unix://{path}"
         finally:
             subprocess.run(
                 [*podman, "rm", "-af", "-t", "0"], env=env, capture_output=True, check=False
@@ -67,6 +68,12 @@ def podman_service() -> Iterator[str]:
             service.terminate()
             service.wait()
             subprocess.run([*podman, "unmount", "-af"], env=env, capture_output=True, check=False)
+
+
+def _listens(path: Path) -> bool:
+    """Return whether somebody listens; the socket is there a moment before."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
 
 
 def _import_image(podman: list[str], env: dict[str, str], folder: Path) -> None:

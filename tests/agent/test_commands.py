@@ -12,6 +12,7 @@ import pytest
 from omega.config import TASK_VARIABLES
 from omega.lifecycle.states import State
 from omega.model.exits import ExitCause
+from tests.agent.agent_processes import note_container
 from tests.agent.conftest import CellAtWork
 from tests.fixtures.command_line import Omega
 from tests.fixtures.sessions import OpenStore
@@ -208,6 +209,46 @@ def test_root_must_be_allowed(omega: Omega, monkeypatch: pytest.MonkeyPatch) -> 
         ran = omega(*words)
         assert 2 == ran.code
         assert "--allow-root" in ran.err
+
+
+AWAY = (
+    "the container engine at 'unix:///no-such' does not answer: No such file or directory;"
+    " containers of tasks may run there: start the engine, or give them up with --containers none"
+)
+
+
+@pytest.mark.parametrize(
+    ("containers", "sentence"),
+    [
+        ("auto", AWAY),
+        ("unix:///no-such", AWAY),
+        (
+            "unix:///other",
+            "it is 'unix:///other', and containers of tasks may run in the engine"
+            " 'unix:///no-such': say auto to take them up, or none to give them up",
+        ),
+    ],
+)
+def test_an_agent_whose_containers_may_run_in_an_engine_that_it_cannot_ask_does_not_start(
+    omega: Omega,
+    database_url: str,
+    open_store: OpenStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    containers: str,
+    sentence: str,
+) -> None:
+    monkeypatch.setenv("OMEGA_DATABASE_URL", database_url)
+    note_container(tmp_path, "unix:///no-such")
+
+    ran = omega(
+        *("node", "run", "--allow-root", f"--state-dir={tmp_path}", f"--containers={containers}")
+    )
+
+    assert 2 == ran.code
+    assert sentence in " ".join(ran.err.split())
+    with closing(open_store(database_url)) as store:
+        assert not store.use().machines_by_state
 
 
 NO_ENGINES = {

@@ -21,7 +21,14 @@ import typer
 
 from omega.cli.cell.sizes import Size, read_attributes, refuse_bad_name
 from omega.cli.cell_access import cell_settings
-from omega.cli.node.drivers import ENGINE_HELP, TASKS, container_tasks, process_tasks
+from omega.cli.node.drivers import (
+    ENGINE_HELP,
+    NONE,
+    TASKS,
+    container_tasks,
+    engine_to_use,
+    process_tasks,
+)
 from omega.cli.node.watch import WatchdogProcess
 from omega.cli.options import EndWithParent, LogFormatOption, LogLevelOption
 from omega.clock import BootClock, Clock
@@ -181,22 +188,26 @@ class AgentPlan:
     ) -> Iterator[TaskDrivers]:
         """Have the drivers of an agent that offers this capacity, (kinds,).
 
-        A warning tells what they cannot do. Raises SettingsError for an engine that is away.
+        A warning tells what they cannot do. Raises SettingsError for an engine that is away, and
+        BadInput for another one than that of tasks that run.
         """
 
         def warn(why: str) -> None:
             sink(AgentWarned(why))
 
         env_dirs = tuple(path.resolve() for path in self.allow_env_dir or [])
-        driver = container_tasks(folder, clock, self.containers, warn, env_dirs=env_dirs)
-        containers = None if driver is None else BackgroundDriver(driver, clock)
+        engine = engine_to_use(folder, self.containers, warn)
+        containers = None
+        if engine is not None:
+            driver = container_tasks(folder, clock, engine, warn, env_dirs=env_dirs)
+            containers = BackgroundDriver(driver, clock)
         cgroups = find_cgroups(folder / TASKS, cpu_milli=int(capacity[Kind.CPU_MILLI]), warn=warn)
         users = frozenset(self.allow_user or [])
         processes = process_tasks(
             folder, clock, warn, users=users, env_dirs=env_dirs, cgroups=cgroups
         )
         try:
-            yield TaskDrivers(processes=processes, containers=containers)
+            yield TaskDrivers(processes=processes, containers=containers, engine=engine or "")
         finally:
             if containers is not None:
                 containers.close()
@@ -255,7 +266,7 @@ def command(
                 )
                 offered = amounts(named(capacity))
                 Output().console.print(f"{short(name)} offers {offered}.", highlight=False)
-                watchdog = WatchdogProcess(folder, plan.containers)
+                watchdog = WatchdogProcess(folder, drivers.engine or NONE)
                 agent.run(stop, watchdog.ensure if held is not None else lambda: None)
                 depart(agent, end_tasks=plan.end_tasks)
 

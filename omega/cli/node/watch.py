@@ -8,19 +8,21 @@ Source   docs/decisions/0045-machine-leases.md.
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from omega.cli.node.drivers import ENGINE_HELP, container_tasks, process_tasks
+from omega.cli.node.drivers import ENGINE_HELP, kill_containers, process_tasks
 from omega.clock import BootClock
 from omega.errors import BadInput
 from omega.nodes.agent.locks import AGENT_LOCK, WATCHDOG_LOCK, alone_in, is_locked
 from omega.nodes.agent.machine_lease import Deadline
-from omega.nodes.agent.task_driver import TaskDriver
-from omega.nodes.agent.watchdog import Watchdog
+from omega.nodes.agent.task_driver import TaskKey
+from omega.nodes.agent.watchdog import Watchdog, kill_running, watch_all
 from omega.processes.stopping import stop_on_signals
+from omega.reports.wording import things
 from omega.terminal.consoles import warn
 
 
@@ -32,22 +34,25 @@ def command(
     with stop_on_signals() as stop:
         clock = BootClock(stop)
 
-        def drivers() -> list[TaskDriver]:
-            images = container_tasks(folder, clock, containers, warn)
-            return [process_tasks(folder, clock, warn), *([] if images is None else [images])]
+        def watchdog(kill: Callable[[], set[TaskKey]]) -> Watchdog:
+            return Watchdog(
+                Deadline(folder),
+                clock,
+                kill=kill,
+                is_alone=lambda: not is_locked(folder, AGENT_LOCK),
+                warn=warn,
+            )
 
+        # The driver of processes must be made in the main thread.
+        processes = watchdog(lambda: kill_running(process_tasks(folder, clock, warn)))
+        in_engines = watchdog(lambda: kill_containers(folder, clock, containers, warn))
         try:
             with alone_in(folder, WATCHDOG_LOCK):
-                killed = Watchdog(
-                    Deadline(folder),
-                    clock,
-                    drivers=drivers,
-                    is_alone=lambda: not is_locked(folder, AGENT_LOCK),
-                ).watch(stop)
+                killed = watch_all(processes, [in_engines], clock, stop)
         except BadInput:  # another watchdog is at work
             return
     if killed:
-        warn(f"the watchdog of {folder} has killed {killed} tasks")
+        warn(f"the watchdog of {folder} has killed {things(len(killed), 'task')}")
 
 
 class WatchdogProcess:

@@ -14,6 +14,7 @@ import typer
 from rich.status import Status
 
 from omega.cli.cell_access import cell_settings
+from omega.cli.node.drivers import ENGINE_HELP
 from omega.cli.node.run import refuse_root
 from omega.cli.options import read_replica_sets, replicas_of
 from omega.cli.web.command import LOOPBACK, free_port, has_extra
@@ -52,6 +53,7 @@ def command(
     memory: Annotated[
         str | None, typer.Option(metavar="SIZE", help="To offer, instead of all that there is.")
     ] = None,
+    containers: Annotated[str, typer.Option(metavar="auto|none|URL", help=ENGINE_HELP)] = "auto",
     allow_root: Annotated[
         bool, typer.Option("--allow-root", help="Run as root: tasks then are root's, too.")
     ] = False,
@@ -69,7 +71,7 @@ def command(
     for each in sets:
         find_scheduler(each.kind)
     output = Output()
-    agent = ["node", "run", "--end-tasks"]
+    agent = ["node", "run", "--end-tasks", "--containers", containers]
     agent += ["--allow-root"] if allow_root else []
     agent += [] if cpu is None else ["--cpu", cpu]
     agent += [] if memory is None else ["--memory", memory]

@@ -244,7 +244,7 @@ class Agent:
         """Note what a driver shows of a task; return whether it has ended."""
         if task.phase is Phase.WAITING and not task.was_started:
             self._held += task.amounts  # an earlier agent started it, and its record is lost
-            task.adopted(now_s)
+            task.adopted(now_s, self._drivers.engine_of(task))
         if seen is None or not task.runs:
             return False
         task.ended(seen, now_s)
@@ -352,7 +352,7 @@ class Agent:
             if driver is None:
                 raise NotStarted("this machine runs no containers")
             started = self._launch_of(task)
-            task.started(self._clock.now())
+            task.started(self._clock.now(), self._drivers.engine_of(task))
             if self._records.write(task):
                 driver.start(started)
                 return

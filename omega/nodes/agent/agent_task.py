@@ -60,6 +60,8 @@ class AgentTask:
     start_due_s: float = 0.0
     started_s: float | None = None
     """When it was started last; None: never, as far as is known."""
+    engine: str = ""
+    """The address of the container engine where it was started last; empty of processes."""
     restarts: list[float] = field(default_factory=list)
     """When it was started again."""
     reason: StopReason | None = None
@@ -121,15 +123,15 @@ class AgentTask:
         """Whether it still belongs to the machine, as far as the agent knows."""
         return self.phase is not Phase.OVER and self.reason is not StopReason.LOST
 
-    def started(self, now_s: float) -> None:
-        """Record that it was started."""
+    def started(self, now_s: float, engine: str = "") -> None:
+        """Record that it was started, in this engine if it is a container."""
         assert self.phase is Phase.WAITING
-        self.phase, self.started_s = Phase.RUNNING, now_s
+        self.phase, self.started_s, self.engine = Phase.RUNNING, now_s, engine
         self.starts += 1
 
-    def adopted(self, now_s: float) -> None:
+    def adopted(self, now_s: float, engine: str = "") -> None:
         """Record that an earlier agent started it, of which nothing else is known."""
-        self.started(now_s)
+        self.started(now_s, engine)
         self.starts = 0
 
     def after_boot(self, now_s: float) -> None:

@@ -24,7 +24,14 @@ from omega.clock import Clock
 from omega.limits import LIMITS
 from omega.model.exits import Exit, ExitCause
 from omega.model.programs import Check
-from omega.nodes.agent.task_driver import Launch, NotStarted, Probe, Stream, TaskDriver, TaskKey
+from omega.nodes.agent.task_driver import (
+    ClosableDriver,
+    Launch,
+    NotStarted,
+    Probe,
+    Stream,
+    TaskKey,
+)
 
 LOOK_S: Final = 0.2
 """The shortest time between two looks at the tasks. One that takes longer is followed by a pause as
@@ -60,11 +67,11 @@ class _Request:
 class BackgroundDriver:
     """A `TaskDriver` that hands what it is told to another one, in a thread."""
 
-    def __init__(self, driver: TaskDriver, clock: Clock) -> None:
+    def __init__(self, driver: ClosableDriver, clock: Clock) -> None:
         """List the tasks once, read the outputs of those that have ended, and start the thread.
 
         From then on only the thread calls `driver`, except for `probe_of` and `steps`: those are
-        called in the caller's thread, and must not call the engine.
+        called in the caller's thread, and must not call the engine. `close` closes `driver`.
         """
         self._driver = driver
         self._clock = clock
@@ -168,14 +175,15 @@ class BackgroundDriver:
         return total, content[-bytes_max:] if bytes_max else b""
 
     def close(self) -> None:
-        """Have the thread end when all that waits is done; wait for that, `CLOSE_S` at most.
+        """Have the thread end when all that waits is done, and close the driver.
 
-        A thread that takes longer ends with the process.
+        The thread is waited for, `CLOSE_S` at most; one that takes longer ends with the process.
         """
         with self._changed:
             self._is_closed = True
             self._changed.notify()
         self._thread.join(CLOSE_S)
+        self._driver.close()
 
     # In the thread.
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from omega.clock import Clock
 from omega.errors import SettingsError
-from omega.nodes.agent.task_driver import TaskDriver
+from omega.nodes.agent.task_driver import ClosableDriver
 
 LIBRARY: Final = "docker"
 
@@ -51,12 +51,12 @@ def container_driver(
     engine: str,
     env_dirs: Sequence[Path],
     warn: Callable[[str], None],
-) -> TaskDriver:
+) -> ClosableDriver:
     """Return the driver for an engine. Raises SettingsError without its library or an answer."""
     if find_spec(LIBRARY) is None:
         raise SettingsError(["containers need the extra `containers` to be installed"])
     module = import_module("omega.nodes.agent.container_driver")
-    driver: TaskDriver = module.ContainerDriver(
+    driver: ClosableDriver = module.ContainerDriver(
         folder, clock, agent=agent, engine=engine, env_dirs=env_dirs, warn=warn
     )
     return driver

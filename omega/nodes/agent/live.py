@@ -27,7 +27,7 @@ from omega.nodes.agent.agent import Agent
 from omega.nodes.agent.child_wait import ChildWait
 from omega.nodes.agent.machine_lease import Deadline, MachineLease, holder_of
 from omega.nodes.agent.own_machine import OwnMachine, TaskDrivers
-from omega.nodes.agent.records import Records
+from omega.nodes.agent.records import RECORDS, Records
 from omega.nodes.calling import called
 from omega.reports.processes import AGENT
 from omega.store.protocols import Store
@@ -97,7 +97,7 @@ class LiveAgent:
         self._agent = Agent(
             machine,
             drivers,
-            Records(folder / "records", lambda why: sink(AgentWarned(why))),
+            Records(folder / RECORDS, lambda why: sink(AgentWarned(why))),
             clock=clock,
             sink=sink,
             poll_s=poll_s,

@@ -35,6 +35,8 @@ class TaskDrivers:
 
     processes: TaskDriver
     containers: TaskDriver | None = None
+    engine: str = ""
+    """The address of the engine that runs the containers; empty if none do."""
     in_background: Begin = in_a_thread
     """Begins the checks of programs."""
 
@@ -42,6 +44,10 @@ class TaskDrivers:
         """Return the driver of a task's program; None if it needs containers and none run here."""
         program = task.program
         return self.containers if program is not None and program.image else self.processes
+
+    def engine_of(self, task: AgentTask) -> str:
+        """Return the address of the engine that runs a task's program; empty of a process."""
+        return "" if self.of(task) is self.processes else self.engine
 
     def __iter__(self) -> Iterator[TaskDriver]:
         yield self.processes

@@ -2,7 +2,9 @@
 
 Goal     Take tasks up again where an earlier agent left them.
 Promise  A file is whole or absent. What cannot be read counts as absent. Times are seconds since
-         the machine's boot, and a record names the boot: times of another one are not used.
+         the machine's boot, and a record names the boot: times of another one are not used. The
+         records of tasks that run name every engine where containers of the agent may run; records
+         of earlier versions name none.
 Source   docs/decisions/0044-programs-and-agents.md.
 """
 
@@ -21,6 +23,8 @@ from omega.nodes.agent.linux_processes import boot_id
 from omega.nodes.agent.small_files import read_small, write_small
 from omega.nodes.agent.task_driver import TaskKey
 
+RECORDS: Final = "records"
+"""The folder of the records, in an agent's."""
 SUFFIX: Final = ".json"
 RECORD_BYTES_MAX: Final = 2**20
 
@@ -44,6 +48,7 @@ class Records:
             "starts": task.starts,
             "start_due_s": task.start_due_s,
             "started_s": task.started_s,
+            "engine": task.engine,
             "restarts": task.restarts,
             "reason": None if task.reason is None else task.reason.value,
             "why": task.why,
@@ -70,13 +75,23 @@ class Records:
         self._path(key).unlink(missing_ok=True)
 
     def read(self, now_s: float) -> Iterator[AgentTask]:
-        """Yield the tasks of all records, by key, at a time of the agent's clock."""
-        for path in sorted(self._folder.glob(f"*{SUFFIX}")):
-            if (task := _read(path, now_s)) is not None:
-                yield task
+        """Return the tasks of all records, by key, at a time of the agent's clock."""
+        return _read_all(self._folder, now_s)
 
     def _path(self, key: TaskKey) -> Path:
         return self._folder / f"{key}{SUFFIX}"
+
+
+def engines_of(folder: Path) -> list[str]:
+    """Return the addresses of the engines of the tasks that run, by the records of a folder."""
+    tasks = _read_all(folder, now_s=0.0)  # no time matters here
+    return sorted({task.engine for task in tasks if task.runs and task.engine})
+
+
+def _read_all(folder: Path, now_s: float) -> Iterator[AgentTask]:
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        if (task := _read(path, now_s)) is not None:
+            yield task
 
 
 def _read(path: Path, now_s: float) -> AgentTask | None:
@@ -97,6 +112,7 @@ def _read(path: Path, now_s: float) -> AgentTask | None:
             starts=int(said.get("starts", len(said["restarts"]) + (started_s is not None))),
             start_due_s=float(said["start_due_s"]),
             started_s=started_s,
+            engine=str(said.get("engine", "")),
             restarts=[float(at) for at in said["restarts"]],
             reason=None if said["reason"] is None else StopReason(said["reason"]),
             why=str(said.get("why", "")),

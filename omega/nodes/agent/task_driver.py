@@ -120,6 +120,14 @@ class TaskDriver(Protocol):
         ...
 
 
+class ClosableDriver(TaskDriver, Protocol):
+    """A task driver that holds connections or threads."""
+
+    def close(self) -> None:
+        """Let go of them; tasks run on."""
+        ...
+
+
 def why_of_check(code: int | None, timeout_s: float) -> str | None:
     """Return why a check by command failed, or None; a code of None is none in its time."""
     if code is None:

@@ -22,6 +22,7 @@ class FakeDriver:
     steps_made: dict[TaskKey, int] = field(default_factory=dict)
     refuses: str = ""
     """Why programs cannot be started; empty if they can."""
+    is_closed: bool = False
 
     def start(self, launch: Launch) -> None:
         if self.refuses:
@@ -51,6 +52,9 @@ class FakeDriver:
     def output(self, key: TaskKey, stream: Stream, bytes_max: int) -> tuple[int, bytes]:
         said = self.said.get((key, stream), b"")
         return len(said), said[-bytes_max:] if bytes_max else b""
+
+    def close(self) -> None:
+        self.is_closed = True
 
     @property
     def running(self) -> list[TaskKey]:

@@ -48,6 +48,8 @@ class Machine:
     absences: int = 0
     """How many calls the store does not answer."""
     poll_s: float = 0.1
+    containers: FakeDriver | None = None
+    engine: str = ""
     in_background: bool = False
     """Whether a thread of its own works the driver, as that of containers; `close` ends it."""
 
@@ -62,7 +64,12 @@ class Machine:
         capacity = self.store.snapshot().rows.capacity[0]
         self.agent = Agent(
             OwnMachine(id=self.id, name="m1", capacity=capacity),
-            TaskDrivers(processes=self.background or self.driver, in_background=self._check),
+            TaskDrivers(
+                processes=self.background or self.driver,
+                containers=self.containers,
+                engine=self.engine,
+                in_background=self._check,
+            ),
             Records(self.folder),
             clock=self.clock,
             sink=self.events.append,

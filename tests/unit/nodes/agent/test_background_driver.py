@@ -363,13 +363,23 @@ def test_an_error_of_the_driver_is_raised_by_looks(
     background.close()
 
 
-def test_what_waits_is_done_before_the_end(
-    driver: HeldDriver, background: BackgroundDriver
+def test_what_waits_is_done_before_the_end_and_then_the_driver_is_closed(
+    driver: HeldDriver, background: BackgroundDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(driver, "close", lambda: driver.began.append("close"))
     keep_busy(driver, background)
     background.forget(ENDED)
     background.signal(RUNS, "TERM")
-    assert ["TERM 1", "forget 2"] == done_at_the_end(driver, background)
+    assert ["TERM 1", "forget 2", "close"] == done_at_the_end(driver, background)
+
+
+def test_a_driver_that_hangs_is_closed_when_its_time_is_up(
+    driver: HeldDriver, background: BackgroundDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omega.nodes.agent.background_driver.CLOSE_S", 0.0)
+    keep_busy(driver, background)
+    background.close()
+    assert driver.is_closed
 
 
 def test_unknown_tasks_are_harmless(driver: HeldDriver, background: BackgroundDriver) -> None:

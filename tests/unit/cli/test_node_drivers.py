@@ -1,0 +1,55 @@
+"""Which engine an agent is to work with."""
+
+from pathlib import Path
+
+import pytest
+
+from omega.cli.node.drivers import engine_to_use
+from omega.errors import BadInput
+from tests.agent.agent_processes import note_container
+
+ENGINE, OTHER = "unix:///engine", "unix:///other"
+
+
+@pytest.fixture(autouse=True)
+def found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have another engine than the recorded one answer where engines are looked for."""
+    monkeypatch.setattr("omega.cli.node.drivers.find_engine", lambda: OTHER)
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.mark.parametrize(
+    ("containers", "engine"), [("auto", OTHER), (OTHER, OTHER), ("none", None)]
+)
+def test_without_containers_it_is_what_the_option_says(
+    tmp_path: Path, said: list[str], containers: str, engine: str | None
+) -> None:
+    assert engine == engine_to_use(tmp_path, containers, said.append)
+    assert [] == said
+
+
+@pytest.mark.parametrize("containers", ["auto", ENGINE])
+def test_the_engine_of_containers_that_run_is_used_again(
+    tmp_path: Path, said: list[str], containers: str
+) -> None:
+    note_container(tmp_path, ENGINE)
+    assert ENGINE == engine_to_use(tmp_path, containers, said.append)
+    assert [] == said
+
+
+def test_another_engine_is_refused_while_containers_may_run(
+    tmp_path: Path, said: list[str]
+) -> None:
+    note_container(tmp_path, ENGINE)
+    with pytest.raises(BadInput, match=rf"--containers.*{OTHER}.*{ENGINE}"):
+        engine_to_use(tmp_path, OTHER, said.append)
+
+
+def test_a_warning_tells_of_containers_that_are_given_up(tmp_path: Path, said: list[str]) -> None:
+    note_container(tmp_path, ENGINE)
+    assert engine_to_use(tmp_path, "none", said.append) is None
+    assert [f"containers of tasks may run on in the engine '{ENGINE}': they are given up"] == said
