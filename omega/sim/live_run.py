@@ -68,7 +68,8 @@ class Surroundings:
     latencies: Mapping[str, Latency] = field(default_factory=dict)
     """By kind of scheduler, the seconds that the store takes to answer; none if not given."""
     rules: Mapping[str, Sequence[ConflictRule]] = field(default_factory=dict)
-    """By kind of scheduler, the rule of each replica, where replicas differ in it."""
+    """By kind of scheduler, the rule of each replica, where replicas differ in it. A kind that is
+    named here has its replicas even if no job arrives for it: its start state may queue again."""
     speedup: float = 1.0
     """Seconds of a task's duration that pass in one second."""
     prepare: Callable[[VirtualCell], object] = lambda _: None
@@ -117,7 +118,9 @@ class LiveRun:
         self._begin_start_state()
         self._surroundings.prepare(self.cell)
         arrivals = experiment.workload.arrivals
-        self._names = sorted({arrival.spec.scheduler for arrival in arrivals})
+        self._names = sorted(
+            {arrival.spec.scheduler for arrival in arrivals} | self._surroundings.rules.keys()
+        )
         for arrival in arrivals:
             if arrival.submit_s <= experiment.horizon_s:
                 submit = partial(self._submit, self._spec(arrival))
