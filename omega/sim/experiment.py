@@ -51,7 +51,7 @@ NO_TOKEN = UUID(int=0)
 SchedulerActor = CellActor | Framework
 """A scheduler that takes the jobs of one workload or of several."""
 Advance = Callable[[float], None]
-"""Is called with the seconds of virtual time that have passed."""
+"""Is called after each second, with the seconds of virtual time that have passed."""
 
 
 class Architecture(StrEnum):
@@ -377,7 +377,8 @@ class Run:
         self._there += samples * use.there
         self._used += samples * use.used
         self._locked += samples * use.locked
-        self._advance(self.engine.now_s)
+        for earlier in reversed(range(samples)):  # a caller that plots wants the quiet seconds too
+            self._advance(self.engine.now_s - earlier * SAMPLE_S)
 
 
 def _durations_s(spec: JobSpec) -> tuple[float | None, ...]:
