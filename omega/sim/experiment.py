@@ -35,7 +35,7 @@ from omega.sim.monolithic import DecisionTimeByKind, combined_scheduler
 from omega.sim.offers import Framework
 from omega.sim.prefill import StartState
 from omega.sim.queue import GiveUpPolicy
-from omega.sim.results import Result, of_jobs, of_schedulers, told
+from omega.sim.results import Result, of_jobs, of_scheduler, of_schedulers
 from omega.sim.running import Running
 from omega.sim.world import World
 from omega.workload.arrivals import MS_PER_S, Arrival, Workload
@@ -217,7 +217,7 @@ class Run:
         daily = self._daily.measures(
             {name: [one.ledger for one in mine] for name, mine in self._actors.items()}
         )
-        rows = [told(actor.ledger, horizon_s) for actor in actors]
+        rows = [of_scheduler(actor.ledger, horizon_s) for actor in actors]
         by_actor = dict(zip(actors, rows, strict=True))
         workloads = {
             name: {

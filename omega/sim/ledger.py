@@ -83,7 +83,10 @@ class Ledger:
     claims_refused: int = 0
     abandoned: int = 0
     waiting: int = 0
-    """Jobs in the queue at the end."""
+    """`jobs_waiting` of the results. With the open simulator's queue: jobs in the queue now. Jobs
+    that are being decided on, or that return to the queue after a delay, do not count. With the
+    live queue: jobs of the kind that are pending or being planned; they are counted for its first
+    replica."""
 
     def begin(self, thinks_s: float, *, before_s: float) -> None:
         """Count an attempt that begins; `before_s` is the time left until the horizon."""

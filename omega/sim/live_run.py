@@ -30,7 +30,7 @@ from omega.model.resources import Kind
 from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.sim.experiment import SAMPLE_S, Advance, Architecture, Experiment, Use
 from omega.sim.ledger import Ledger, mean, p90, ratio
-from omega.sim.results import S_PER_H, Result, of_evictions, of_schedulers, told
+from omega.sim.results import S_PER_H, Result, of_evictions, of_scheduler, of_schedulers
 from omega.sim.virtual import Latency, VirtualProcess, ignore_it
 from omega.sim.virtual_cell import VirtualCell
 from omega.store.status import JobStatus
@@ -41,8 +41,10 @@ from omega.workload.machine_events import MachineEvent
 
 JOBS_MAX: Final = 2**62
 START: Final = "start"
-"""The workload that the start state's jobs count in. It is also their kind, which no scheduler has,
-unless they are to queue again: then their lost tasks are not placed any more."""
+"""The workload that the start state's jobs count in.
+
+Usually it is their kind as well: no scheduler takes it, so tasks that they lose are not placed
+again. If an experiment's start state queues again, its jobs keep the kinds that they have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +101,7 @@ class LiveRun:
         sink: Sink = ignore,
         surroundings: Surroundings | None = None,
     ) -> None:
-        """`advance` is called with each second that has passed, `sink` with each event."""
+        """`advance` is called after each second, `sink` with each event."""
         assert experiment.architecture is Architecture.SHARED_STATE, "processes share one cell"
         self.experiment = experiment
         self._advance = advance
@@ -151,7 +153,7 @@ class LiveRun:
 
     @property
     def waiting(self) -> dict[str, int]:
-        """How many jobs are pending or planned, by workload."""
+        """How many jobs are pending or being planned, by workload."""
         return {name: len(self._of(name, State.PENDING, State.PLANNING)) for name in self._names}
 
     def finish(self) -> Result:
@@ -166,7 +168,7 @@ class LiveRun:
         for name, ledgers in self._ledgers.items():
             ledgers[0].waiting = self.waiting[name]
             ledgers[0].abandoned = len(self._of(name, State.PARKED))
-            rows[name] = [told(ledger, self.experiment.horizon_s) for ledger in ledgers]
+            rows[name] = [of_scheduler(ledger, self.experiment.horizon_s) for ledger in ledgers]
         workloads = {
             name: {**of_schedulers(rows[name]), **self._of_jobs(name)} for name in self._ledgers
         }

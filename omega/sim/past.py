@@ -40,7 +40,7 @@ class Past:
     """Of each machine of the workload."""
     horizon_s: float
     left_out: Mapping[str, int]
-    """How many things cannot be simulated as they were, by a sentence's subject."""
+    """How many jobs or tasks are not simulated as they were, by a description of them."""
 
 
 @dataclass(frozen=True)

@@ -310,12 +310,15 @@ class ShadowState:
 
 
 def _named(task: Task) -> str:
+    """Return a task in words; a job of the start state by its number, counted from 1."""
     job, index = task
     return f"task {index} of job {job}" if job > 0 else f"task {index} of start job {-job}"
 
 
 def _said(amounts: Iterable[int]) -> str:
-    named = zip(Kind, amounts, strict=False)  # an offer has only the first kinds
+    """Return the amounts that are not 0, each after the name of its kind."""
+    # The amounts of an offer may be only those of the first kinds of `Kind`.
+    named = zip(Kind, amounts, strict=False)
     return ", ".join(f"{kind.column} {amount}" for kind, amount in named if amount) or "nothing"
 
 

@@ -23,8 +23,8 @@ from omega.ordering.tenants import Tenant
 AT_WORK_MS: Final = 10_000
 """A process that has reported within this time is at work."""
 ENDED: Final = "ended"
-"""The cause of tasks that ended by themselves or were cancelled. Other tasks lost their places: they
-were evicted, lost with a machine, or did not fit a machine that shrank."""
+"""The cause of tasks that ended by themselves or were cancelled. Tasks with other causes lost their
+places: they were evicted, lost with a machine, or no longer fitted a machine that shrank."""
 
 
 @dataclass(frozen=True, eq=False)
