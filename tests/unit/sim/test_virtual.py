@@ -294,7 +294,7 @@ def test_a_start_state_is_placed_when_python_removes_assertions() -> None:
         "print(cell.store.job(job).placed)\n"
     )
     ran = subprocess.run(
-        [sys.executable, "-O", "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-O", "-B", "-c", program], capture_output=True, text=True, check=True
     )
 
     assert "1\n" == ran.stdout
