@@ -14,7 +14,7 @@ from omega.model.arrays import Amounts, Ids, Index, integers
 from omega.model.claims import Claims, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.machines import Machines, MachineState
-from omega.model.outcomes import Outcome
+from omega.model.outcomes import ACCEPTED, Outcome
 from omega.model.resources import Kind
 from omega.sim.allocator import Allocator, Offer, OfferPolicy
 from omega.sim.cell import SimulatedCell
@@ -110,11 +110,9 @@ class AuditedWorld(World):
         held = list(zip(state.machine.tolist(), map(tuple, state.amounts.tolist()), strict=True))
         self._shadow.start(zip(tasks, held, strict=True))
         self._shadow.expect_ends(
-            {
-                ends_s: [tasks[row] for row in rows.tolist()]
-                for ends_s, rows in state.by_end()
-                if ends_s < inf
-            }
+            (ends_s, [tasks[row] for row in rows.tolist()])
+            for ends_s, rows in state.by_end()
+            if ends_s < inf
         )
         super().start(state)
 
@@ -128,17 +126,17 @@ class AuditedWorld(World):
         lose: Lose | None = None,
     ) -> None:
         """Start the granted tasks, and enter when each is due to end."""
-        ends_s = [
-            duration_s
-            for group, duration_s in zip(job.lease.spec.groups, job.durations_s, strict=True)
-            for _ in range(group.tasks)
-        ]
-        by_end: dict[float, list[Task]] = {}
+        groups = job.lease.spec.groups
+        group_of = [number for number, group in enumerate(groups) for _ in range(group.tasks)]
+        by_group: dict[int, list[Task]] = {}
         for task, verdict in zip(claims.task.tolist(), outcome.verdicts.tolist(), strict=True):
-            duration_s = ends_s[task]
-            if verdict == 0 and duration_s is not None:
-                by_end.setdefault(self.engine.now_s + duration_s, []).append((job.lease.id, task))
-        self._shadow.expect_ends(by_end)
+            if verdict == ACCEPTED:
+                by_group.setdefault(group_of[task], []).append((job.lease.id, task))
+        self._shadow.expect_ends(
+            (self.engine.now_s + duration_s, by_group[group])
+            for group, duration_s in enumerate(job.durations_s)
+            if duration_s is not None and group in by_group
+        )
         super().run(job, claims, outcome, tell=tell, lose=lose)
 
 

@@ -1,7 +1,9 @@
 """What is committed together in a simulation, and schedulers that commit so.
 
 Goal     Configure the schedulers of an experiment for its commit semantics in one place.
-Promise  A scheduler commits one job in a transaction, as in the paper's open simulator.
+Promise  A scheduler that plans job by job commits one job in a transaction, as in the paper's open
+         simulator. One that plans in rounds still commits many jobs in a transaction. A gang's
+         minimum is set on its job, by the experiment.
 Source   Omega (EuroSys 2013), section 3.4 and figure 14.
 """
 
@@ -23,7 +25,10 @@ class CommitUnit(StrEnum):
 def committing(
     make: Callable[[], Scheduler], rule: ConflictRule, unit: CommitUnit
 ) -> Callable[[], Scheduler]:
-    """Return a factory of the scheduler with one job a transaction, this rule and this unit."""
+    """Return a factory of the scheduler with this rule and unit, and one job in a transaction.
+
+    A scheduler that plans in rounds ignores the number of jobs in a transaction.
+    """
 
     def made() -> Scheduler:
         scheduler = make()

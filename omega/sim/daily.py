@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from omega.sim.engine import Engine, Order
 from omega.sim.ledger import Ledger
-from omega.sim.results import of_schedulers, told
+from omega.sim.results import of_scheduler, of_schedulers
 
 DAY_S: Final = 86_400
 DAILY: Final = ("busy", "conflict_fraction")
@@ -52,7 +52,7 @@ class DailyLedgers:
 
     def _of_day(self, day: int, schedulers: Sequence[int]) -> dict[str, Any]:
         before, after = self._at_end_of_day[day : day + 2]
-        rows = [told(_difference(before[each], after[each]), DAY_S) for each in schedulers]
+        rows = [of_scheduler(_difference(before[each], after[each]), DAY_S) for each in schedulers]
         return of_schedulers(rows)
 
 

@@ -1,8 +1,9 @@
 """How batch and service jobs are divided among schedulers, as in the paper's experiments.
 
 Goal     Say it once for `omega sim run` and for the figures.
-Promise  Every kind of job but service jobs counts as batch. With one scheduler for all jobs every
-         kind has the decision time of service jobs.
+Promise  Every kind of job but service jobs counts as batch. In the monolithic architecture every
+         kind has the decision time of service jobs. In all others, multi-path included, batch jobs
+         have their own.
 Source   Omega (EuroSys 2013), section 4.
 """
 

@@ -35,7 +35,7 @@ from omega.sim.monolithic import DecisionTimeByKind, combined_scheduler
 from omega.sim.offers import Framework
 from omega.sim.prefill import StartState
 from omega.sim.queue import GiveUpPolicy
-from omega.sim.results import Result, of_jobs, of_schedulers, told
+from omega.sim.results import Result, of_jobs, of_scheduler, of_schedulers
 from omega.sim.running import Running
 from omega.sim.world import World
 from omega.workload.arrivals import MS_PER_S, Arrival, Workload
@@ -51,7 +51,7 @@ NO_TOKEN = UUID(int=0)
 SchedulerActor = CellActor | Framework
 """A scheduler that takes the jobs of one workload or of several."""
 Advance = Callable[[float], None]
-"""Is called with the seconds of virtual time that have passed."""
+"""Is called after each second, with the seconds of virtual time that have passed."""
 
 
 class Architecture(StrEnum):
@@ -217,7 +217,7 @@ class Run:
         daily = self._daily.measures(
             {name: [one.ledger for one in mine] for name, mine in self._actors.items()}
         )
-        rows = [told(actor.ledger, horizon_s) for actor in actors]
+        rows = [of_scheduler(actor.ledger, horizon_s) for actor in actors]
         by_actor = dict(zip(actors, rows, strict=True))
         workloads = {
             name: {
@@ -377,7 +377,8 @@ class Run:
         self._there += samples * use.there
         self._used += samples * use.used
         self._locked += samples * use.locked
-        self._advance(self.engine.now_s)
+        for earlier in reversed(range(samples)):  # a caller that plots wants the quiet seconds too
+            self._advance(self.engine.now_s - earlier * SAMPLE_S)
 
 
 def _durations_s(spec: JobSpec) -> tuple[float | None, ...]:

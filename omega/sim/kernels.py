@@ -32,7 +32,8 @@ BITS: Final = np.uint64(64)
 MULTIPLIER_HIGH: Final = np.uint64(0x2360ED051FC65DA4)
 MULTIPLIER_LOW: Final = np.uint64(0x4385DF649FCCF645)
 STATE_WORDS: Final = 6
-"""Words of a generator: state and increment, each high and low; 1 if half a draw is left; it."""
+"""The words of a generator, in this order: its state, high and low half; its increment, high and
+low half; whether a half of its last draw is still to be used, 1 or 0; and that half."""
 
 CPU: Final = int(Kind.CPU_MILLI)
 NOTHING_KEPT: Final = -1

@@ -39,7 +39,7 @@ class SimulatedJob:
     queued_s: float = 0.0
     """The time at which it last entered the queue."""
     attempts: int = 0
-    """How many are finished."""
+    """How many decisions on it are finished: one for each try; an attempt has one by default."""
     first_wait_s: float | None = None
     waited_s: float = 0.0
     """Seconds in the queue, over all attempts."""
@@ -73,6 +73,7 @@ class Ledger:
     thought_s: float = 0.0
     """Decision time of all attempts begun, cut off at the horizon."""
     begun: int = 0
+    """Decisions begun: one for each try; an attempt has one by default."""
     accepted: int = 0
     """Transactions without a refused claim ..."""
     conflicted: int = 0
@@ -83,7 +84,10 @@ class Ledger:
     claims_refused: int = 0
     abandoned: int = 0
     waiting: int = 0
-    """Jobs in the queue at the end."""
+    """`jobs_waiting` of the results. With the open simulator's queue: jobs in the queue now. Jobs
+    that are being decided on, or that return to the queue after a delay, do not count. With the
+    live queue: jobs of the kind that are pending or being planned; they are counted for its first
+    replica."""
 
     def begin(self, thinks_s: float, *, before_s: float) -> None:
         """Count an attempt that begins; `before_s` is the time left until the horizon."""

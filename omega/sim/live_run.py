@@ -5,7 +5,8 @@ Goal     Run the live processes in virtual time, and report the same measures as
 Promise  The processes, virtual nodes included, are the live ones with their default settings. The
          cell is a memory store. Schedulers that preempt do so, and evicted jobs queue again. A job
          that is parked at the end counts as given up. The replicas of a kind share one queue; what
-         is left in it is counted for the first one. The same seed gives the same result.
+         is left in it is counted for the first one. Evicted helpers count for the workload of the
+         job that they help, each time as a job of their own. The same seed gives the same result.
 Source   docs/decisions/0031-one-process-two-drivers.md; Omega (EuroSys 2013), section 4.
 """
 
@@ -18,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from omega.events import Event, JobAttempted, Sink, TransactionJudged, ignore
+from omega.events import Event, HelpersPlaced, JobAttempted, Sink, TransactionJudged, ignore
 from omega.framework.scheduler import Scheduler
 from omega.lifecycle.states import State
 from omega.metrics.evictions import EvictionFold
@@ -30,7 +31,7 @@ from omega.model.resources import Kind
 from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.sim.experiment import SAMPLE_S, Advance, Architecture, Experiment, Use
 from omega.sim.ledger import Ledger, mean, p90, ratio
-from omega.sim.results import S_PER_H, Result, of_evictions, of_schedulers, told
+from omega.sim.results import S_PER_H, Result, of_evictions, of_scheduler, of_schedulers
 from omega.sim.virtual import Latency, VirtualProcess, ignore_it
 from omega.sim.virtual_cell import VirtualCell
 from omega.store.status import JobStatus
@@ -41,8 +42,10 @@ from omega.workload.machine_events import MachineEvent
 
 JOBS_MAX: Final = 2**62
 START: Final = "start"
-"""The workload that the start state's jobs count in. It is also their kind, which no scheduler has,
-unless they are to queue again: then their lost tasks are not placed any more."""
+"""The workload that the start state's jobs count in.
+
+Usually it is their kind as well: no scheduler takes it, so tasks that they lose are not placed
+again. If an experiment's start state queues again, its jobs keep the kinds that they have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +71,8 @@ class Surroundings:
     latencies: Mapping[str, Latency] = field(default_factory=dict)
     """By kind of scheduler, the seconds that the store takes to answer; none if not given."""
     rules: Mapping[str, Sequence[ConflictRule]] = field(default_factory=dict)
-    """By kind of scheduler, the rule of each replica, where replicas differ in it."""
+    """By kind of scheduler, the rule of each replica, where replicas differ in it. A kind that is
+    named here has its replicas even if no job arrives for it: its start state may queue again."""
     speedup: float = 1.0
     """Seconds of a task's duration that pass in one second."""
     prepare: Callable[[VirtualCell], object] = lambda _: None
@@ -98,7 +102,7 @@ class LiveRun:
         sink: Sink = ignore,
         surroundings: Surroundings | None = None,
     ) -> None:
-        """`advance` is called with each second that has passed, `sink` with each event."""
+        """`advance` is called after each second, `sink` with each event."""
         assert experiment.architecture is Architecture.SHARED_STATE, "processes share one cell"
         self.experiment = experiment
         self._advance = advance
@@ -117,7 +121,9 @@ class LiveRun:
         self._begin_start_state()
         self._surroundings.prepare(self.cell)
         arrivals = experiment.workload.arrivals
-        self._names = sorted({arrival.spec.scheduler for arrival in arrivals})
+        self._names = sorted(
+            {arrival.spec.scheduler for arrival in arrivals} | self._surroundings.rules.keys()
+        )
         for arrival in arrivals:
             if arrival.submit_s <= experiment.horizon_s:
                 submit = partial(self._submit, self._spec(arrival))
@@ -148,7 +154,7 @@ class LiveRun:
 
     @property
     def waiting(self) -> dict[str, int]:
-        """How many jobs are pending or planned, by workload."""
+        """How many jobs are pending or being planned, by workload."""
         return {name: len(self._of(name, State.PENDING, State.PLANNING)) for name in self._names}
 
     def finish(self) -> Result:
@@ -163,7 +169,7 @@ class LiveRun:
         for name, ledgers in self._ledgers.items():
             ledgers[0].waiting = self.waiting[name]
             ledgers[0].abandoned = len(self._of(name, State.PARKED))
-            rows[name] = [told(ledger, self.experiment.horizon_s) for ledger in ledgers]
+            rows[name] = [of_scheduler(ledger, self.experiment.horizon_s) for ledger in ledgers]
         workloads = {
             name: {**of_schedulers(rows[name]), **self._of_jobs(name)} for name in self._ledgers
         }
@@ -197,13 +203,14 @@ class LiveRun:
         for turn, (name, number) in enumerate(replicas):
             ledger = Ledger(f"{name}-{number}")
             ledgers.setdefault(name, []).append(ledger)
+            scheduler = self._scheduler(name, number)
             process = self.cell.schedule(
-                self._scheduler(name, number),
+                scheduler,
                 f"{number}",
                 sync=sync.by,
                 turn=sync.turn(turn, len(replicas)),
                 decision_time=experiment.decision_times[name],
-                sink=_LedgerSink(self, ledger),
+                sink=_LedgerSink(self, ledger, in_rounds=scheduler.rounds is not None),
                 thinks=partial(self._think, ledger),
                 latency=self._surroundings.latencies.get(name),
             )
@@ -221,14 +228,27 @@ class LiveRun:
     def _think(self, ledger: Ledger, seconds: float) -> None:
         ledger.begin(seconds, before_s=self.experiment.horizon_s - self.cell.clock.now())
 
-    def attempted(self, event: JobAttempted) -> None:
-        """Count an attempt that is over, and the wait before the first one."""
+    def attempted(self, event: JobAttempted, *, in_rounds: bool) -> None:
+        """Count an attempt that is over, and the wait before the first one.
+
+        A round's decision time is divided among its jobs: it does not tell when the round began.
+        """
         job = self._jobs.get(event.job)
         if job is None:
             return  # of the start state
         job.attempts += 1
         if job.first_wait_s is None:
-            job.first_wait_s = self.cell.clock.now() - event.thought_s - job.submitted_s
+            job.first_wait_s = (
+                self._waited_for_lease_s(event.job)
+                if in_rounds
+                else self.cell.clock.now() - event.thought_s - job.submitted_s
+            )
+
+    def _waited_for_lease_s(self, job: int) -> float | None:
+        status = self.cell.store.job(job)
+        if status is None or status.first_leased_ms is None:
+            return None
+        return (status.first_leased_ms - status.submitted_ms) / MS_PER_S
 
     def _begin_start_state(self) -> None:
         prefill = self.experiment.workload.prefill
@@ -238,6 +258,10 @@ class LiveRun:
         self.cell.start(replace(prefill, jobs=jobs))
 
     def _workload_of(self, job: int) -> str:
+        """Return the workload of a job; helpers count for the job that they help."""
+        status = self.cell.store.job(job)
+        if status is not None and status.parent is not None:
+            job = status.parent
         return self._jobs[job].workload if job in self._jobs else START
 
     def is_whole(self, job: int) -> bool:
@@ -333,9 +357,10 @@ class LiveRun:
 class _LedgerSink:
     """Receives the events of one process, and counts them in its ledger."""
 
-    def __init__(self, run: LiveRun, ledger: Ledger) -> None:
+    def __init__(self, run: LiveRun, ledger: Ledger, *, in_rounds: bool) -> None:
         self._run = run
         self._ledger = ledger
+        self._in_rounds = in_rounds
         self._claimed = False
         """Whether the current attempt has claimed something."""
 
@@ -347,8 +372,12 @@ class _LedgerSink:
                 self._ledger.judge_event(event)
                 self._claimed = True
             case JobAttempted():
-                self._run.attempted(event)
-                self._ledger.found_no_room += not self._claimed
+                self._run.attempted(event, in_rounds=self._in_rounds)
+                # In a round only tries that claim something count as tries of the job.
+                claimed = event.tries > 0 if self._in_rounds else self._claimed
+                self._ledger.found_no_room += not claimed
                 self._claimed = False
+            case HelpersPlaced():
+                self._claimed = False  # that was no attempt at a job
             case _:
                 pass

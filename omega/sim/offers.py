@@ -143,7 +143,10 @@ class Framework(Actor):
         raise AssertionError(f"a framework has no answer to {effect}")
 
     def _view(self) -> View:
-        """Show the offer; as in the open simulator, not to a job that may need all its CPU."""
+        """Return a view of the offer, or of nothing if a task may need all the CPU of the offer.
+
+        The open simulator, too, uses an offer only if it has more CPU than one task asks for.
+        """
         job = self._queue.leased
         assert job is not None
         return (self._offer if self._fits(job) else self._nothing).view

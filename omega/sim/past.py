@@ -40,7 +40,7 @@ class Past:
     """Of each machine of the workload."""
     horizon_s: float
     left_out: Mapping[str, int]
-    """How many things cannot be simulated as they were, by a sentence's subject."""
+    """How many jobs or tasks are not simulated as they were, by a description of them."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,11 @@ def past_of(cell: SavedCell, kinds: Sequence[str], *, speedup: float) -> Past:
     left_out: Counter[str] = Counter()
     jobs = {job.id: job for job in cell.jobs}
     starts = _starts(cell, cell.machines.id[rows], state, jobs, speedup)
+    begun = int((cell.running.started_ms < cell.begin_ms).sum()) + int(
+        (cell.past.started_ms < cell.begin_ms).sum()
+    )
+    if begun > len(starts):
+        left_out["running tasks on machines that are down or gone"] = begun - len(starts)
     prefill = _Placing(machines, jobs, left_out).place(starts)
     ran = {(one.job, one.task) for one in starts}
     waited, later = _arrivals(cell, kinds, ran, left_out, speedup)
@@ -94,7 +99,10 @@ def _starts(
     jobs: Mapping[int, SavedJob],
     speedup: float,
 ) -> list[_Start]:
-    """Return the tasks that ran at the beginning, by job and task."""
+    """Return the tasks that ran at the beginning, by job and task.
+
+    Without those on machines that are down or gone: what lost its place is queued by `_arrivals`.
+    """
     begin_ms = cell.begin_ms
     running, past = cell.running, cell.past
     at = positions(ids, running.machine)

@@ -25,12 +25,16 @@ from omega.workload.arrivals import MS_PER_S
 
 @dataclass(frozen=True, kw_only=True)
 class GiveUpPolicy:
-    """When a job that was not placed whole is tried again, and when it is given up."""
+    """When a job that was not placed whole is tried again, and when it is given up.
+
+    As in the open simulator, a job is given up by the first attempt above a limit, not at it.
+    """
 
     retry_s: float = 1.0
     fruitless_max: int = 100
-    """The most attempts at a job of which nothing is placed."""
+    """A job of which nothing is placed is given up after more attempts than this."""
     attempts_max: int = 1_000
+    """Any job is given up after more attempts than this."""
 
     @property
     def dispose(self) -> Dispose:

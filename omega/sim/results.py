@@ -62,8 +62,13 @@ class Result:
         }
 
 
-def told(ledger: Ledger, horizon_s: float) -> dict[str, Any]:
-    """Return the measures of one scheduler, by the names of the reference results."""
+def of_scheduler(ledger: Ledger, horizon_s: float) -> dict[str, Any]:
+    """Return the measures of one scheduler, by the names of the JSON documents.
+
+    Those that the reference results have too are named as there. Busyness counts the whole decision
+    time of each attempt that was committed, and none of attempts without a claim. Of the decision
+    times begun, `think_started` counts what passes before the horizon.
+    """
     return {
         "scheduler": ledger.name,
         "busy": (ledger.useful_s + ledger.wasted_s) / horizon_s,

@@ -83,6 +83,8 @@ class ShadowState:
         of_claims = (claims.seen_on(landed), claims.shape_on(landed))
         columns = (claims.task, landed, *of_claims, outcome.verdicts)
         self._gangs[job.id] = job.spec.minimum
+        # A gang may have broken since its scheduler planned: then it must be granted whole again.
+        must_get = max(part.grants_min, job.spec.minimum - self._placed[job.id])
         granted_on: dict[int, None] = {}
         granted = 0
         for task, machine, seen, shape, verdict in zip(
@@ -98,7 +100,7 @@ class ShadowState:
                 granted += 1
             else:
                 self._tell(machine, f"refused to {_named(who)}: {Verdict(verdict).name}", wants)
-                self._expect_a_cause(verdict, machine, wants, seen, in_turn=not part.grants_min)
+                self._expect_a_cause(verdict, machine, wants, seen, in_turn=must_get <= 0)
         if granted and granted < part.grants_min:
             self.fail(next(iter(granted_on)), f"job {job.id} got {granted} of {part.grants_min}")
         if granted and self._placed[job.id] < job.spec.minimum:
@@ -108,9 +110,9 @@ class ShadowState:
         for machine in granted_on:
             self.sequence[machine] += 1
 
-    def expect_ends(self, ends: Mapping[float, Iterable[Task]]) -> None:
-        """Enter when granted tasks are due; the tasks of one time end in one event."""
-        for at_s, tasks in ends.items():
+    def expect_ends(self, ends: Iterable[tuple[float, Iterable[Task]]]) -> None:
+        """Enter when granted tasks are due: one entry for each event in which tasks end."""
+        for at_s, tasks in ends:
             batch = {}
             for task in tasks:
                 if task not in self.live:
@@ -308,12 +310,15 @@ class ShadowState:
 
 
 def _named(task: Task) -> str:
+    """Return a task in words; a job of the start state by its number, counted from 1."""
     job, index = task
     return f"task {index} of job {job}" if job > 0 else f"task {index} of start job {-job}"
 
 
 def _said(amounts: Iterable[int]) -> str:
-    named = zip(Kind, amounts, strict=False)  # an offer has only the first kinds
+    """Return the amounts that are not 0, each after the name of its kind."""
+    # The amounts of an offer may be only those of the first kinds of `Kind`.
+    named = zip(Kind, amounts, strict=False)
     return ", ".join(f"{kind.column} {amount}" for kind, amount in named if amount) or "nothing"
 
 

@@ -113,7 +113,10 @@ class VirtualCell:
         return actor
 
     def start(self, prefill: Prefill) -> list[int]:
-        """Submit and place a start state; return its jobs. No process may run yet."""
+        """Submit and place a start state; return its jobs. No process may run yet.
+
+        Raises InvariantBroken if a task does not fit its machine.
+        """
         jobs = self.store.submit(prefill.jobs)
         leased = [
             job
@@ -131,7 +134,8 @@ class VirtualCell:
                 (jobs[at], token[jobs[at]], 0, prefill.claims(which, ids)) for at, which in rows
             ]
             transaction = Transaction.of(parts, id=self._new_id(), scheduler="start", replica="0")
-            assert self.store.commit(transaction).accepted.all(), "a start state fits its machines"
+            if not self.store.commit(transaction).accepted.all():
+                raise InvariantBroken("the start state does not fit its machines")
         return jobs
 
     def at(self, time_s: float, action: Callable[[], object]) -> None:

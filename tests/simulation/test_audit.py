@@ -23,7 +23,8 @@ from omega.sim.cell import SimulatedCell
 from omega.sim.engine import Engine, Order
 from omega.sim.experiment import Architecture, Experiment
 from omega.sim.offers import Framework
-from omega.workload.arrivals import BATCH, SERVICE
+from omega.testing.builders import a_group, a_spec
+from omega.workload.arrivals import BATCH, SERVICE, Arrival
 from omega.workload.synthetic import two_class_workload
 from schedulers.batch import BatchScheduler
 from tests.fixtures.job_lists import SMALL
@@ -108,6 +109,16 @@ def test_every_way_to_commit_is_clean(
 
     assert found.audited > 30
     assert found.workloads[BATCH]["transactions_conflicted"]
+
+
+@pytest.mark.parametrize("architecture", Architecture)
+def test_groups_that_run_equally_long_are_clean(architecture: Architecture) -> None:
+    groups = [a_group(2, cpu_milli=1_000, duration_ms=10_000) for _ in range(2)]
+    usual = experiment(architecture)
+    job = Arrival(1.0, a_spec(groups=groups))
+    found = replace(usual, workload=replace(usual.workload, arrivals=(job,))).run()
+
+    assert 4 == found.tasks_placed
 
 
 def test_within_an_offer_no_sequence_is_stale() -> None:

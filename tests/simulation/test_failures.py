@@ -149,6 +149,27 @@ def test_a_gang_that_stands_grows_within_an_attempt_of_several_tries() -> None:
     assert 2 == told.tasks_lost
 
 
+def test_a_gang_that_breaks_while_it_is_decided_on_is_refused_as_one() -> None:
+    """At 8 s it claims two cores for the rest; one is taken, and at 7.5 s the gang has broken."""
+    gang = a_spec(8, cpu_milli=1_000, duration_ms=None, minimum=6)
+    other = a_spec(1, cpu_milli=1_000, duration_ms=None, scheduler=SERVICE)
+    first, second = (machine_capacity(cores * 1_000, 64 * 1_024) for cores in (6, 2))
+    events = (
+        MachineEvent(0.0, 0, up=True, capacity=first),
+        down(0.0, 1),
+        MachineEvent(4.5, 1, up=True, capacity=second),
+        down(7.5, 0),
+    )
+    run = run_of(
+        cell_of(2, Arrival(1.0, gang), Arrival(6.0, other), events=events),
+        decision_times={BATCH: DecisionTime(job_s=3.0), SERVICE: DecisionTime(job_s=1.0)},
+    )
+    told = run.finish()
+
+    assert (6, 1) == (told.tasks_lost, told.tasks_placed)
+    assert 1 == told.workloads[BATCH]["transactions_conflicted"]
+
+
 def test_what_the_start_state_loses_is_counted_and_placed_by_nobody() -> None:
     """Of three tasks, two that end at 10 s: one is lost at 4 s, the other has ended at 12 s."""
     run = run_of(replace(started(), machine_events=(down(4.0, 0), down(10.0, 1))))

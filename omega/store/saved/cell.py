@@ -23,7 +23,8 @@ from omega.ordering.tenants import Tenant
 AT_WORK_MS: Final = 10_000
 """A process that has reported within this time is at work."""
 ENDED: Final = "ended"
-"""Why a task is over that ended by itself; other causes are evictions, losses, cancellations."""
+"""The cause of tasks that ended by themselves or were cancelled. Tasks with other causes lost their
+places: they were evicted, lost with a machine, or no longer fitted a machine that shrank."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from omega.model.resources import machine_capacity
 from omega.sim.experiment import Architecture, Experiment
 from omega.sim.live_run import LiveRun, SyncConfig
 from omega.sim.results import Result
+from omega.sim.runs import Queueing, begin
 from omega.sync.choice import Sync
 from omega.testing.builders import a_cell, a_spec
 from omega.workload.arrivals import Arrival, Prefill, Workload
@@ -168,6 +169,15 @@ def test_both_kinds_of_runs_tell_by_the_same_names() -> None:
 
     assert batch(open_).keys() == batch(live).keys()
     assert [row.keys() for row in open_.schedulers] == [row.keys() for row in live.schedulers]
+
+
+@pytest.mark.parametrize("queueing", Queueing)
+def test_every_second_is_told_of_though_nothing_happens_in_it(queueing: Queueing) -> None:
+    seconds: list[float] = []
+    begin(an_experiment(job(10.5)), queueing, SyncConfig(), seconds.append).finish()
+
+    in_time = [second for second in seconds if second <= HORIZON_S]  # one event comes after it
+    assert list(range(round(HORIZON_S) + 1)) == in_time
 
 
 def test_views_are_kept_fresh_as_asked() -> None:

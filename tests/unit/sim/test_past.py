@@ -175,6 +175,19 @@ def test_machines_that_are_down_run_nothing_and_those_gone_are_not_there(
     there = [MachineState.DOWN] * (state is MachineState.DOWN) + [MachineState.DRAINING]
     assert there == list(told.state)
     assert [("job", len(there) - 1, None)] == start_state(told)
+    assert {"running tasks on machines that are down or gone": 1} == told.left_out
+
+
+def test_a_task_that_was_lost_with_its_machine_is_counted_and_queued_at_once() -> None:
+    cell = a_saved_cell(
+        machines=some_machines(2, state=[MachineState.GONE, MachineState.OPEN]),
+        jobs=(a_saved_job(1, a_spec(1), state=State.PENDING, unplaced=((0, 1),)),),
+        past=past((1, 0, 1, -9, 5), cause="lost"),
+    )
+    told = of(cell)
+
+    assert ([], [(0.0, "job", 1)]) == (start_state(told), arrivals(told))
+    assert {"running tasks on machines that are down or gone": 1} == told.left_out
 
 
 def test_the_time_has_a_length() -> None:

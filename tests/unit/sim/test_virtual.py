@@ -1,5 +1,7 @@
 """Lives in virtual time: when answers come, what is repeated, and how a life ends."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,10 +10,11 @@ import numpy as np
 import pytest
 
 from omega.clock import Clock
-from omega.errors import BadInput
+from omega.errors import BadInput, InvariantBroken
 from omega.events import Event, StoreCallFailed, ignore
 from omega.framework.effects import Effects, Think, Wait, called, committed
 from omega.model.jobs import JobSpec, LeasedJob
+from omega.model.resources import machine_capacity
 from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.sim.engine import Engine, EngineClock, Order
 from omega.sim.virtual import StoreActor, VirtualProcess
@@ -27,6 +30,7 @@ from omega.testing.builders import (
     some_claims,
 )
 from omega.testing.steps import status_of, submit_and_lease
+from omega.workload.arrivals import Prefill
 from tests.unit.framework.loops import InOrder
 from tests.unit.framework.stores import Absent
 
@@ -263,3 +267,34 @@ def test_jobs_arrive_run_and_end_on_a_virtual_cell() -> None:
 
     assert [] == before
     assert 4 == status_of(cell.store, 1).ended
+
+
+def a_start_state(cores: int) -> Prefill:
+    """Return a task that runs on machine 1 from the start."""
+    zero = np.zeros(1, np.intp)
+    shapes = machine_capacity(1_000 * cores, 1_024)[np.newaxis]
+    spec = a_spec(1, cpu_milli=1_000 * cores, memory_mib=1_024, duration_ms=None)
+    return Prefill((spec,), zero, zero, zero, zero, shapes)
+
+
+def test_a_start_state_that_does_not_fit_is_refused() -> None:
+    cell = VirtualCell(a_cell(1, cpu_milli=4_000), seed=1)
+
+    with pytest.raises(InvariantBroken, match="start state does not fit"):
+        cell.start(a_start_state(5))
+
+
+def test_a_start_state_is_placed_when_python_removes_assertions() -> None:
+    program = (
+        "from omega.sim.virtual_cell import VirtualCell\n"
+        "from omega.testing.builders import a_cell\n"
+        "from tests.unit.sim.test_virtual import a_start_state\n"
+        "cell = VirtualCell(a_cell(1), seed=1)\n"
+        "(job,) = cell.start(a_start_state(1))\n"
+        "print(cell.store.job(job).placed)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-O", "-B", "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert "1\n" == ran.stdout

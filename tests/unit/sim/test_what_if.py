@@ -14,6 +14,7 @@ from omega.model.lanes import QueueOrder
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.ordering.tenants import Tenant
+from omega.sim.live_run import SyncConfig
 from omega.sim.what_if import (
     Pace,
     Scenario,
@@ -24,12 +25,14 @@ from omega.sim.what_if import (
     speedup_of,
 )
 from omega.store.saved.cell import SavedCell
+from omega.sync.choice import Sync
 from omega.testing.builders import a_spec, a_transaction
 from tests.fixtures.saved_cells import (
     a_process,
     a_saved_cell,
     a_saved_job,
     a_scheduler,
+    running,
     some_machines,
 )
 from tests.unit.framework.loops import InOrder
@@ -114,6 +117,36 @@ def test_machines_and_quotas_are_as_they_were() -> None:
     assert 1 == simulated(limited, scenario())["batch"]["jobs_placed"]
     draining = replace(cell_of(4, cores=4), machines=closed)
     assert 1 == simulated(draining, scenario())["batch"]["jobs_placed"]
+
+
+def test_a_kind_to_which_no_job_came_has_its_replicas_too() -> None:
+    """They place again what they lose of the start state."""
+    rules = {"batch": (FIT,), "service": (FIT,)}
+    urgent = a_spec(cpu_milli=4_000, precedence=100, duration_ms=5_000)
+    ran = a_saved_job(2, a_spec(cpu_milli=4_000, scheduler="service", duration_ms=None))
+    cell = a_saved_cell(
+        machines=some_machines(1),
+        jobs=(a_saved_job(1, urgent, submitted_s=1), ran),
+        running=running((2, 0, 1, -5), cpu_milli=4_000),
+    )
+
+    class Preempts(InOrder):
+        preempts = True
+
+    how = scenario(rules=rules, paces=dict.fromkeys(rules, PACE))
+    told = simulate(cell, how, lambda _: Preempts(), seed=1)
+    assert (1, 0) == (told["service"]["schedulers"], told["service"]["jobs"])
+    assert (1, 1) == (told["tasks_evicted"], told["batch"]["jobs_placed"])
+    assert told["service"]["busy"] > 0
+
+
+def test_parts_are_divided_among_the_replicas_of_all_kinds() -> None:
+    rules = {"batch": (FIT,) * 2, "service": (FIT,)}
+    sync = SyncConfig(by=Sync.PARTITIONED, parts=3)
+    how = scenario(rules=rules, paces=dict.fromkeys(rules, PACE), sync=sync)
+
+    told = simulated(cell_of(2), how)
+    assert [2, 1] == [told[kind]["schedulers"] for kind in rules]
 
 
 def test_tenants_have_their_weights() -> None:
