@@ -13,10 +13,16 @@ from omega.clock import RealClock
 from omega.errors import SettingsError
 from omega.model.exits import Exit, ExitCause
 from omega.model.programs import Check, Program, shell_line
+from omega.nodes.agent import container_driver
 from omega.nodes.agent.background_driver import BackgroundDriver
-from omega.nodes.agent.container_driver import LABEL_AGENT, ContainerDriver
+from omega.nodes.agent.container_driver import ContainerDriver
 from omega.nodes.agent.container_engine import Engine
-from omega.nodes.agent.container_spec import exit_of_container
+from omega.nodes.agent.container_spec import (
+    LABEL_AGENT,
+    labels_of,
+    spec_of,
+)
+from omega.nodes.agent.linux_processes import boot_id
 from omega.nodes.agent.task_driver import Launch, NotStarted, Stream, TaskDriver
 from tests.agent.driver_contract import KEY, DriverContract
 from tests.agent.engines import IMAGE, podman_service
@@ -87,7 +93,7 @@ class TestContainerDriverInBackground(OfContainers):
     def wait_for_removals(self) -> None:
         """Wait until the engine has nothing left of the agent's tasks."""
         with closing(Engine(self.engine)) as engine:
-            until(lambda: not engine.containers(f"{LABEL_AGENT}={self.agent}"))
+            until(lambda: not engine.containers({LABEL_AGENT: self.agent}))
 
     def reader(self, driver: TaskDriver) -> TaskDriver:
         """Return a plain driver: the thread keeps no output of what was forgotten."""
@@ -145,11 +151,10 @@ class TestContainerDriver(OfContainers):
     def test_a_running_container_that_others_remove_is_lost(self, driver: TaskDriver) -> None:
         driver.start(self.a_launch("sleep 60"))
         engine = Engine(self.engine)
-        label = f"{LABEL_AGENT}={self.agent}"
         (opened,) = self.opened
         # The engine shows a container before it has answered the request to start it.
         until(lambda: driver.look()[KEY] is None and KEY not in opened._starting)  # noqa: SLF001
-        (entry,) = engine.containers(label)
+        (entry,) = engine.containers({LABEL_AGENT: self.agent})
         engine.remove(entry["Id"])
 
         assert ExitCause.LOST is ended(driver, KEY).cause
@@ -158,7 +163,6 @@ class TestContainerDriver(OfContainers):
         self, driver: TaskDriver
     ) -> None:
         driver.start(self.a_launch("exit 0"))
-        driver.signal(KEY, "KILL")
         ended(driver, KEY)
         other = self._open()
         ended(other, KEY)
@@ -193,6 +197,54 @@ class TestContainerDriver(OfContainers):
 
         assert [] == self.warnings
 
+    def test_a_container_that_the_machine_ended_is_lost(
+        self, driver: TaskDriver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as earlier:
+            earlier.setattr(container_driver, "boot_id", lambda: "an earlier boot")
+            driver.start(self.a_launch("echo up; sleep 1000"))
+            until(lambda: self.text(driver) == "up\n")
+        driver.signal(KEY, "KILL")
+
+        lost = Exit(cause=ExitCause.LOST, detail="the machine was restarted")
+        assert lost == ended(driver, KEY)
+
+    def test_of_two_containers_of_a_task_the_earlier_is_ended_and_removed(
+        self, driver: TaskDriver
+    ) -> None:
+        driver.start(self.a_launch("echo new; sleep 1000", restarts=1))
+        until(lambda: self.text(driver) == "new\n")
+        with closing(Engine(self.engine)) as engine:
+            (new,) = engine.containers({LABEL_AGENT: self.agent})
+            old = self.stray(engine, restarts=0)
+            until(lambda: driver.look() and old not in self.ids(engine))
+
+            assert [new["Id"]] == self.ids(engine)
+            assert driver.look() == {KEY: None}
+        assert self.text(driver) == "old\nnew\n"
+
+    def test_a_start_removes_what_is_there_of_its_task(self, driver: TaskDriver) -> None:
+        with closing(Engine(self.engine)) as engine:
+            old = self.stray(engine, restarts=0)
+            driver.start(self.a_launch("echo new; sleep 1000", restarts=1))
+            until(lambda: self.text(driver) == "old\nnew\n")
+
+            (new,) = self.ids(engine)
+            assert new != old
+
+    def stray(self, engine: Engine, restarts: int) -> str:
+        """Have a container of the task run that the driver did not start; return its id."""
+        launch = self.a_launch("echo old; sleep 1000", restarts=restarts)
+        labels = labels_of(launch, self.agent, boot_id())
+        container = engine.create(IMAGE, {**spec_of(launch, {}), "labels": labels}, ())
+        engine.start(container)
+        until(lambda: engine.logs(container, is_stdout=True, bytes_max=9) == (4, b"old\n"))
+        return container
+
+    def ids(self, engine: Engine) -> list[str]:
+        """Return the containers of the agent."""
+        return [it["Id"] for it in engine.containers({LABEL_AGENT: self.agent})]
+
     def test_processes_are_refused(self, driver: TaskDriver) -> None:
         program = Program(command=("true",))
         with pytest.raises(NotStarted, match="no image"):
@@ -203,25 +255,3 @@ def test_an_engine_that_does_not_answer_is_refused(tmp_path: Path) -> None:
     address = f"unix://{tmp_path}/no-such"
     with pytest.raises(SettingsError, match="does not answer"):
         ContainerDriver(tmp_path, RealClock(), agent="a", engine=address)
-
-
-def test_a_container_killed_for_memory_says_so() -> None:
-    state = {"Status": "exited", "OOMKilled": True, "ExitCode": 137}
-    inspected = {"State": state, "HostConfig": {"Memory": 2**25}}
-
-    assert exit_of_container(inspected, 2) == Exit(cause=ExitCause.OUT_OF_MEMORY, restarts=2)
-
-
-@pytest.mark.parametrize(
-    ("status", "code", "cause"),
-    [
-        ("created", 0, ExitCause.LOST),
-        ("exited", -1, ExitCause.LOST),
-        ("exited", 143, ExitCause.SIGNALLED),
-        ("dead", 7, ExitCause.EXITED),
-    ],
-)
-def test_what_a_state_means(status: str, code: int, cause: ExitCause) -> None:
-    inspected = {"State": {"Status": status, "ExitCode": code}, "HostConfig": {}}
-
-    assert exit_of_container(inspected, 0).cause is cause

@@ -1,11 +1,13 @@
 """The container driver: runs the programs of tasks as containers of Docker or Podman.
 
 Goal     Run images with the limits that a task asked for, kept by the engine.
-Promise  See `TaskDriver`. Containers are found again by their labels. Starts are made in threads,
-         since to pull an image may take minutes: what the engine refuses is an exit `NOT_STARTED`.
-         While the engine does not answer, `look` returns what it knew. Other calls wait for the
-         engine: an agent has them made by a `BackgroundDriver`. Nothing of the machine's files is
-         shown to a container; inside it, a program may be any user.
+Promise  See `TaskDriver`. Containers are found again by their labels; of several of one task, that
+         of the latest start counts, and the others are removed. Starts are made in threads, since
+         to pull an image may take minutes: what the engine refuses is an exit `NOT_STARTED`. A
+         signal ends a start that waits or pulls: its program does not run, and its exit is
+         `SIGNALLED`. While the engine does not answer, `look` returns what it knew. Other calls
+         wait for the engine: an agent has them made by a `BackgroundDriver`. Nothing of the
+         machine's files is shown to a container; inside it, a program may be any user.
 Source   The Docker Engine API, which `podman system service` speaks, too;
          docs/decisions/0044-programs-and-agents.md; docs/decisions/0064-engine-calls.md.
 
@@ -13,8 +15,7 @@ A signal goes to the container's init, which hands it to the command; SIGKILL en
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,10 +24,21 @@ from omega.errors import SettingsError
 from omega.model.exits import Exit, ExitCause
 from omega.model.programs import Check
 from omega.nodes.agent.container_engine import Engine, EngineError
-from omega.nodes.agent.container_spec import exit_of_container, spec_of
+from omega.nodes.agent.container_outputs import ContainerOutputs
+from omega.nodes.agent.container_spec import (
+    LABEL_AGENT,
+    LABEL_TASK,
+    RUNNING,
+    by_age,
+    exit_of_container,
+    labels_of,
+    restarts_of,
+    spec_of,
+)
+from omega.nodes.agent.container_starts import Start, Starts
 from omega.nodes.agent.env_file import variables_of_file
+from omega.nodes.agent.linux_processes import boot_id
 from omega.nodes.agent.network_checks import answers, connects
-from omega.nodes.agent.output_file import OutputFile
 from omega.nodes.agent.task_driver import (
     Launch,
     NotStarted,
@@ -38,13 +50,8 @@ from omega.nodes.agent.task_driver import (
 
 POLL_S: Final = 0.2
 """The time between two questions to the engine."""
-STARTS_AT_ONCE_MAX: Final = 4
-OUTPUT_BYTES_MAX: Final = 2**20
-"""How much of each output is kept once a container is gone."""
-LABEL_TASK: Final = "omega.task"
-LABEL_AGENT: Final = "omega.agent"
-LABEL_RESTARTS: Final = "omega.restarts"
-RUNNING: Final = frozenset({"running", "restarting", "paused", "removing", "stopping"})
+CLOSE_S: Final = 10.0
+"""How long `close` waits for containers that are being made."""
 
 
 class ContainerDriver:
@@ -58,6 +65,7 @@ class ContainerDriver:
         agent: str,
         engine: str,
         pull: bool = True,
+        outputs_max: int = 1_000,
         env_dirs: Sequence[Path] = (),
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -69,26 +77,26 @@ class ContainerDriver:
             agent: the name by which this agent finds its containers.
             engine: the address of the engine, such as `unix:///run/docker.sock`.
             pull: whether an image that is missing may be pulled.
+            outputs_max: of so many forgotten tasks the output is kept.
             env_dirs: where files of variables may lie.
             warn: receives a line for the operator; of equal ones in a row the first.
 
         Raises:
             SettingsError: the engine does not answer.
         """
-        self._folder = folder
         self._clock = clock
         self._agent = agent
         self._engine = engine
-        self._pull = pull
         self._env_dirs = tuple(env_dirs)
         self._warn = warn
         self._said = ""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._pool = ThreadPoolExecutor(STARTS_AT_ONCE_MAX, thread_name_prefix="containers")
-        self._starting: dict[TaskKey, Future[None]] = {}
+        self._outputs = ContainerOutputs(folder, outputs_max)
+        self._starts = Starts(self._connected, self._outputs, agent=agent, pull=pull)
+        self._starting: dict[TaskKey, Start] = {}
         self._restarts: dict[TaskKey, int] = {}
         self._pending: dict[TaskKey, str] = {}
-        self._ids: dict[TaskKey, str] = {}
+        self._ids: dict[TaskKey, tuple[str, ...]] = {}
+        """The containers of each task, in the order of their starts: the last one counts."""
         self._shown: dict[TaskKey, Exit | None] = {}
         self._poll_at = clock.now()
         try:
@@ -107,19 +115,14 @@ class ContainerDriver:
         if launch.program.image is None:
             raise NotStarted("the program has no image, and this driver runs containers")
         from_file = variables_of_file(launch.program.env_file, self._env_dirs)
-        spec = spec_of(launch, from_file)
-        labels = {
-            LABEL_TASK: str(key),
-            LABEL_AGENT: self._agent,
-            LABEL_RESTARTS: str(launch.restarts),
-        }
-        before = self._ids.pop(key, None)
+        labels = labels_of(launch, self._agent, boot_id())
+        spec = {**spec_of(launch, from_file), "labels": labels}
+        self._ids.pop(key, None)
+        self._outputs.hold(key)
         self._shown[key] = None
         self._restarts[key] = launch.restarts
         self._pending.pop(key, None)
-        self._starting[key] = self._pool.submit(
-            self._start, launch, {**spec, "labels": labels}, before
-        )
+        self._starting[key] = self._starts.begin(launch, spec)
 
     def look(self) -> Mapping[TaskKey, Exit | None]:
         """Return every task that was started and not forgotten: None if it runs, else its exit."""
@@ -132,18 +135,24 @@ class ContainerDriver:
             except EngineError as error:
                 self._warn_once(f"the container engine does not answer: {error}")
             else:
-                self._said = ""
+                if all(len(ids) == 1 for ids in self._ids.values()):  # else it was said of others
+                    self._said = ""
         return dict(self._shown)
 
     def signal(self, key: TaskKey, signal: str) -> None:
-        """Send a signal of `SIGNALS` to a task; harmless if it has ended."""
+        """Send a signal of `SIGNALS` to a task; harmless if it has ended.
+
+        A program that has not started yet will not.
+        """
         if key not in self._shown or self._shown[key] is not None:
             return
-        if key in self._starting:
-            if self._pending.get(key) != "KILL":
-                self._pending[key] = signal
+        start = self._starting.get(key)
+        if start is not None:
+            if start.end(signal):
+                del self._starting[key]
+                self._shown[key] = start.ended()
             return
-        container = self._ids.get(key)
+        container = self._container(key)
         if container is None:
             return
         try:
@@ -156,21 +165,20 @@ class ContainerDriver:
         """Drop what is kept of a task that has ended, but its output; harmless if unknown."""
         if self._shown.get(key) is None:
             return
-        container = self._ids.get(key)
         try:
-            if container is not None:
-                self._save(self._client, key, container)
-                self._client.remove(container)
+            for container in self._ids.get(key, ()):
+                self._outputs.save_and_remove(self._client, key, container)
         except (EngineError, OSError) as error:
             self._warn_once(f"a container could not be removed: {error}")
             return  # it stays, and may be forgotten once more
         self._ids.pop(key, None)
         self._restarts.pop(key, None)
         del self._shown[key]
+        self._outputs.forget(key)
 
     def probe_of(self, launch: Launch, check: Check) -> Probe:
         """Return a probe of a task that runs; see `TaskDriver`."""
-        container, timeout_s = self._ids.get(launch.key), check.timeout_ms / 1_000
+        container, timeout_s = self._container(launch.key), check.timeout_ms / 1_000
         if container is None or launch.key in self._starting:
             return lambda: None  # its image may still be on its way
         return lambda: _check(self._connected, container, check, timeout_s)
@@ -186,9 +194,9 @@ class ContainerDriver:
         """
         if key in self._starting:
             self.look()
-        total, content = self._output_file(key, stream).read(bytes_max)
-        container = self._ids.get(key)
-        if container is None:
+        saved, total, content = self._outputs.read(key, stream, bytes_max)
+        container = self._container(key)
+        if container in {None, saved}:
             return total, content
         try:
             more, tail = self._client.logs(
@@ -198,81 +206,44 @@ class ContainerDriver:
             return total, content
         return total + more, (content + tail)[-bytes_max:]
 
-    def _start(
-        self,
-        launch: Launch,
-        spec: Mapping[str, Any],
-        before: str | None,
-    ) -> None:
-        """Create and start a container, in a thread; raise NotStarted."""
-        key, image, gpus = launch.key, launch.program.image, launch.gpus
-        assert image is not None
-        try:
-            client = self._connected()
-        except EngineError as error:
-            raise NotStarted(f"the container engine does not answer: {error}") from error
-        with closing(client):
-            try:
-                if before is not None:
-                    self._save(client, key, before)
-                    client.remove(before)
-                self._get_image(client, image)
-                container = client.create(image, spec, gpus)
-            except (EngineError, OSError) as error:
-                raise NotStarted(f"the container was not created: {error}") from error
-            try:
-                client.start(container)
-            except EngineError as error:
-                with suppress(EngineError):
-                    client.remove(container)
-                raise NotStarted(f"the container was not started: {error}") from error
-
     def _connected(self) -> Engine:
         """Return a connection of this thread's own. Raises EngineError."""
         return Engine(self._engine, version=self._client.version)
 
-    def _get_image(self, client: Engine, image: str) -> None:
-        """See to it that the engine has an image. Raises NotStarted."""
-        if client.has_image(image):
-            return
-        if not self._pull:
-            raise NotStarted(f"this machine has no image {image!r}, and its agent pulls none")
-        try:
-            client.pull(image)
-        except EngineError as error:
-            raise NotStarted(f"the image {image!r} could not be pulled: {error}") from error
+    def _container(self, key: TaskKey) -> str | None:
+        """Return the container that counts of a task."""
+        return next(reversed(self._ids.get(key, ())), None)
 
     def _finish_starts(self) -> None:
-        for key, future in list(self._starting.items()):
-            if not future.done():
+        for key, start in list(self._starting.items()):
+            if not start.done.is_set():
                 continue
             del self._starting[key]
-            error = future.exception()
-            if isinstance(error, (NotStarted, EngineError)):
-                self._shown[key] = Exit(
-                    cause=ExitCause.NOT_STARTED,
-                    restarts=self._restarts[key],
-                    detail=str(error),
-                )
-            elif error is not None:
-                raise error
+            if start.error is not None:
+                raise start.error
+            if start.refused is not None:
+                self._shown[key] = start.refused
+            elif start.signal:
+                self._pending[key] = start.signal
 
     def _refresh(self) -> None:
         """Ask the engine for all containers of this agent."""
-        found = set()
-        for entry in self._client.containers(f"{LABEL_AGENT}={self._agent}"):
-            labels = entry["Labels"]
+        found: dict[TaskKey, list[Mapping[str, Any]]] = {}
+        for entry in self._client.containers({LABEL_AGENT: self._agent}):
             try:
-                key = TaskKey.of_text(labels[LABEL_TASK])
-                self._restarts.setdefault(key, int(labels[LABEL_RESTARTS]))
+                key = TaskKey.of_text(entry["Labels"][LABEL_TASK])
             except (KeyError, ValueError):
                 continue
-            if key in self._starting:
-                continue
-            found.add(key)
-            self._ids[key] = entry["Id"]
+            if key not in self._starting:
+                found.setdefault(key, []).append(entry)
+        for key, entries in found.items():
+            *earlier, latest = by_age(entries)
+            left = [entry["Id"] for entry in earlier if not self._is_removed(key, entry)]
+            self._ids[key] = (*left, latest["Id"])
+            self._outputs.hold(key)
+            self._restarts.setdefault(key, restarts_of(latest["Labels"]))
             if self._shown.get(key) is None:
-                self._shown[key] = self._end_of(key, entry)
+                self._shown[key] = self._end_of(key, latest)
             if self._shown[key] is None and (signal := self._pending.pop(key, None)) is not None:
                 self.signal(key, signal)
         for key, end in list(self._shown.items()):
@@ -282,13 +253,22 @@ class ContainerDriver:
                     cause=ExitCause.LOST, restarts=self._restarts[key], detail=why
                 )
 
+    def _is_removed(self, key: TaskKey, entry: Mapping[str, Any]) -> bool:
+        """Remove a container that is not the latest of its task; return whether it is gone."""
+        try:
+            self._outputs.end_and_remove(self._client, key, entry)
+        except (EngineError, OSError) as error:
+            self._warn_once(f"a container could not be removed: {error}")
+            return False
+        return True
+
     def _end_of(self, key: TaskKey, entry: Mapping[str, Any]) -> Exit | None:
         if entry["State"] in RUNNING:
             return None
         inspected = self._client.inspect(entry["Id"])
         if inspected["State"]["Status"] in RUNNING:
             return None
-        return exit_of_container(inspected, self._restarts[key])
+        return exit_of_container(inspected, self._restarts[key], boot_id())
 
     def _runs(self, container: str) -> bool:
         """Return whether a container runs, as far as the engine says."""
@@ -297,28 +277,21 @@ class ContainerDriver:
         except EngineError as error:
             return not error.is_missing
 
-    def _save(self, client: Engine, key: TaskKey, container: str) -> None:
-        """Keep the end of a container's output in files. Raises OSError."""
-        for stream in Stream:
-            file = self._output_file(key, stream)
-            total, content = file.read(OUTPUT_BYTES_MAX)
-            more, tail = client.logs(
-                container, is_stdout=stream is Stream.STDOUT, bytes_max=OUTPUT_BYTES_MAX
-            )
-            (self._folder / str(key)).mkdir(mode=0o700, exist_ok=True)
-            file.replace(total + more, (content + tail)[-OUTPUT_BYTES_MAX:])
-
-    def _output_file(self, key: TaskKey, stream: Stream) -> OutputFile:
-        return OutputFile(self._folder / str(key) / stream.value)
-
     def _warn_once(self, line: str) -> None:
         if line != self._said:
             self._said = line
             self._warn(line)
 
     def close(self) -> None:
-        """Let go of the engine; containers run on."""
-        self._pool.shutdown()
+        """End the starts that wait or pull, and let go of the engine; containers run on.
+
+        This waits for containers that are being made, `CLOSE_S` at most, and for no pull. Call it
+        when no other thread uses the driver, and do not use that afterwards.
+        """
+        making = [start for start in self._starting.values() if not start.end("KILL")]
+        give_up_s = self._clock.now() + CLOSE_S
+        for start in making:
+            start.done.wait(max(0.0, give_up_s - self._clock.now()))
         self._client.close()
 
 

@@ -2,13 +2,14 @@
 
 Goal     Keep the Docker SDK, an extra, in one module.
 Promise  Every call raises `EngineError` and nothing else of the engine's, with one line for a user.
+         An engine that falls silent is such an error: no call waits for ever.
 Source   The Docker Engine API, which `podman system service` speaks, too.
 """
 
 import socket
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from threading import Timer
 from typing import Any, Final
 
@@ -22,9 +23,15 @@ from docker.utils import parse_host
 from omega.nodes.agent.own_address import LOOPBACK
 
 TIMEOUT_S: Final = 30
+"""For how long an engine may send nothing before and within an answer."""
+PULL_SILENCE_S: Final = 600
+"""The same for pulls, which may take as long as they like while they make progress. Registries may
+make clients wait, and Podman says nothing while it unpacks a layer, which may hold many GiB."""
 MISSING: Final = 404
 READ_BYTES: Final = 65_536
 UNIX: Final = "http+unix://"
+OF_HOST: Final = frozenset({"init", "nano_cpus", "mem_limit", "memswap_limit", "device_requests"})
+"""Arguments of a container that belong to its `HostConfig`."""
 
 
 class EngineError(Exception):
@@ -34,6 +41,19 @@ class EngineError(Exception):
         super().__init__(line)
         self.is_missing = is_missing
         """Whether there is no such container or image."""
+
+
+class _Client(docker.APIClient):  # type: ignore[misc]  # the SDK ships no types
+    """The SDK's client, with a time limit for each read of an answer."""
+
+    def send(self, request: Any, **settings: Any) -> Any:  # noqa: ANN401 - types of the SDK
+        """Send a request. The SDK sets no limit for pulls, and the usual one for all others."""
+        settings["timeout"] = settings.get("timeout") or (TIMEOUT_S, PULL_SILENCE_S)
+        self.last_answer = super().send(request, **settings)
+        return self.last_answer
+
+    def _disable_socket_timeout(self, _: object) -> None:
+        """Leave the limit as it is: the SDK would remove it from logs."""
 
 
 class Engine:
@@ -50,12 +70,9 @@ class Engine:
         try:
             with _translated():
                 _probe(address)
-                self._client = docker.DockerClient(
-                    base_url=address, version=version, timeout=TIMEOUT_S
-                )
+                self._api = _Client(base_url=address, version=version, timeout=TIMEOUT_S)
         except ValueError as error:  # what no URL, host or path may hold
             raise EngineError(str(error), is_missing=False) from error
-        self._api = self._client.api
 
     @property
     def version(self) -> str:
@@ -64,12 +81,13 @@ class Engine:
 
     def close(self) -> None:
         """Let go of the engine."""
-        self._client.close()
+        self._api.close()
 
-    def containers(self, label: str) -> list[dict[str, Any]]:
-        """Return the containers with this label, also those that have ended."""
+    def containers(self, labels: Mapping[str, str]) -> list[dict[str, Any]]:
+        """Return the containers with these labels, also those that have ended."""
+        wanted = [f"{name}={value}" for name, value in labels.items()]
         with _translated():
-            return list(self._api.containers(all=True, filters={"label": [label]}))
+            return list(self._api.containers(all=True, filters={"label": wanted}))
 
     def inspect(self, container: str) -> dict[str, Any]:
         """Return all that the engine says of a container."""
@@ -80,26 +98,39 @@ class Engine:
         """Return whether an image is on this machine."""
         try:
             with _translated():
-                self._client.images.get(image)
+                self._api.inspect_image(image)
         except EngineError as error:
             if error.is_missing:
                 return False
             raise
         return True
 
-    def pull(self, image: str) -> None:
-        """Get an image from its registry."""
-        has_tag = ":" in image.rpartition("/")[2] or "@" in image
-        with _translated():
-            self._client.images.pull(image, tag=None if has_tag else "latest")
+    def pull(self, image: str, *, is_wanted: Callable[[], bool]) -> None:
+        """Get an image from its registry; leave off at the first event at which it is not wanted.
+
+        An image without a tag is that of `latest`.
+        """
+        with _translated(PULL_SILENCE_S):
+            events = self._api.pull(image, stream=True, decode=True)
+            with closing(self._api.last_answer):  # which has the engine leave off
+                for event in events:
+                    if not is_wanted():
+                        return
+                    if "error" in event:
+                        line = " ".join(str(event["error"]).split())
+                        raise EngineError(line, is_missing=False)
 
     def create(self, image: str, spec: Mapping[str, Any], gpus: Sequence[int]) -> str:
         """Make a container, and return its name."""
-        devices = [str(slot) for slot in gpus]
-        requests_ = [docker.types.DeviceRequest(device_ids=devices, capabilities=[["gpu"]])]
-        more = {"device_requests": requests_} if gpus else {}
+        settings = dict(spec)
+        if gpus:
+            devices = [str(slot) for slot in gpus]
+            request = docker.types.DeviceRequest(device_ids=devices, capabilities=[["gpu"]])
+            settings["device_requests"] = [request]
+        of_host = {name: settings.pop(name) for name in OF_HOST & settings.keys()}
         with _translated():
-            return str(self._client.containers.create(image, **spec, **more).id)
+            host = self._api.create_host_config(**of_host)
+            return str(self._api.create_container(image, host_config=host, **settings)["Id"])
 
     def start(self, container: str) -> None:
         """Start a container."""
@@ -201,10 +232,20 @@ _FAILURES: Final = (
 )
 
 
+_SILENT: Final = (
+    requests.exceptions.ReadTimeout,
+    urllib3.exceptions.ReadTimeoutError,
+    TimeoutError,
+)
+
+
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translated(silence_s: float | None = None) -> Iterator[None]:
     try:
         yield
+    except _SILENT as error:
+        limit_s = TIMEOUT_S if silence_s is None else silence_s
+        raise EngineError(f"the engine sent nothing for {limit_s:g} s", is_missing=False) from error
     except _FAILURES as error:
         text = getattr(error, "explanation", None) or str(error)
         status = getattr(error, "status_code", None)
