@@ -41,13 +41,19 @@ def engine_to_use(folder: Path, containers: str, warn: Callable[[str], None]) ->
     if containers == AUTO:
         return recorded[0] if recorded else find_engine()
     for engine in recorded:
-        if engine != containers:
+        if _resolved(engine) != _resolved(containers):
             raise BadInput(
                 f"it is {containers!r}, and containers of tasks may run in the engine {engine!r}:"
                 f" say {AUTO} to take them up, or {NONE} to give them up",
                 field="--containers",
             )
     return containers
+
+
+def _resolved(address: str) -> str:
+    """Return an engine's address without the links in the path of its socket."""
+    scheme, separator, path = address.partition("://")
+    return f"unix://{Path(path).resolve()}" if scheme + separator == "unix://" else address
 
 
 def container_tasks(
@@ -93,11 +99,19 @@ def kill_containers(
             return kill_running(driver)
 
     recorded = engines_of(folder / RECORDS)
-    killed = set[TaskKey]().union(*map(killed_in, recorded))
+    killed: set[TaskKey] = set()
+    away: list[SettingsError] = []
+    for engine in recorded:
+        try:
+            killed |= killed_in(engine)
+        except SettingsError as error:  # the others do not wait for it
+            away.append(error)
     option = find_engine() if containers == AUTO else containers
     if option is not None and option not in (NONE, *recorded):
         with suppress(SettingsError):
             killed |= killed_in(option)
+    if away:
+        raise away[0]
     return killed
 
 
@@ -112,5 +126,10 @@ def process_tasks(
 ) -> TaskDriver:
     """Return the driver of tasks without an image."""
     return ProcessDriver(
-        folder / TASKS, clock, users=users, env_dirs=env_dirs, cgroups=cgroups, warn=warn
+        folder / TASKS,
+        clock,
+        users=users,
+        env_dirs=env_dirs,
+        cgroups=cgroups,
+        warn=warn,
     )

@@ -234,17 +234,18 @@ class Agent:
                 if task is None:
                     self._end_unrecorded(driver, key, is_over=seen is not None)
                 else:
-                    acted |= self._see(task, seen, now_s)
+                    acted |= self._see(task, seen, now_s, self._drivers.engine_of(driver))
         for task in list(self._tasks.values()):
             if task.runs and task.key not in there:
-                acted |= self._see(task, LOST, now_s)
+                acted |= self._see(task, LOST, now_s, task.engine)
         return acted
 
-    def _see(self, task: AgentTask, seen: Exit | None, now_s: float) -> bool:
-        """Note what a driver shows of a task; return whether it has ended."""
-        if task.phase is Phase.WAITING and not task.was_started:
-            self._held += task.amounts  # an earlier agent started it, and its record is lost
-            task.adopted(now_s, self._drivers.engine_of(task))
+    def _see(self, task: AgentTask, seen: Exit | None, now_s: float, engine: str) -> bool:
+        """Note what the driver of an engine shows of a task; return whether it has ended."""
+        had_room = task.holds_room
+        if task.shown_in(engine, now_s, runs=seen is None):
+            self._held += 0 if had_room else task.amounts
+            self._records.write(task)
         if seen is None or not task.runs:
             return False
         task.ended(seen, now_s)
@@ -352,7 +353,7 @@ class Agent:
             if driver is None:
                 raise NotStarted("this machine runs no containers")
             started = self._launch_of(task)
-            task.started(self._clock.now(), self._drivers.engine_of(task))
+            task.started(self._clock.now(), self._drivers.engine_of(driver))
             if self._records.write(task):
                 driver.start(started)
                 return

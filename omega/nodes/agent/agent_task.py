@@ -56,8 +56,10 @@ class AgentTask:
     """Its job; None until that is read, and of tasks that were lost before."""
     phase: Phase = Phase.WAITING
     starts: int = 0
-    """How often it was started here, as far as is known."""
+    """How many starts of it began here, as far as is known."""
     start_due_s: float = 0.0
+    ran_before_boot: bool = False
+    """Whether its last start was before the machine's: then nothing of it runs."""
     started_s: float | None = None
     """When it was started last; None: never, as far as is known."""
     engine: str = ""
@@ -127,18 +129,30 @@ class AgentTask:
         """Record that it was started, in this engine if it is a container."""
         assert self.phase is Phase.WAITING
         self.phase, self.started_s, self.engine = Phase.RUNNING, now_s, engine
+        self.ran_before_boot = False
         self.starts += 1
 
-    def adopted(self, now_s: float, engine: str = "") -> None:
-        """Record that an earlier agent started it, of which nothing else is known."""
-        self.started(now_s, engine)
-        self.starts = 0
+    def shown_in(self, engine: str, now_s: float, *, runs: bool) -> bool:
+        """Record that the driver of an engine shows it; return whether that is news.
+
+        One that is not known to run was started by an earlier agent, whose record is lost.
+        """
+        if self.phase is Phase.WAITING and (runs or not self.was_started):
+            before = self.starts
+            self.started(now_s, engine)
+            self.starts = before  # its number is not known
+            return True
+        is_news = self.runs and self.engine != engine
+        if is_news:
+            self.engine = engine
+        return is_news
 
     def after_boot(self, now_s: float) -> None:
-        """Replace the times, which are of an earlier boot: what ran then does not run any more."""
+        """Replace the times, which are of an earlier boot; restarts before it are long ago."""
         self.start_due_s = self.kill_due_s = 0.0
-        self.restarts = [0.0 for _ in self.restarts]
+        self.restarts = [float("-inf") for _ in self.restarts]
         self.started_s = None if self.started_s is None else now_s
+        self.ran_before_boot = self.runs
 
     def put_off(self, now_s: float) -> None:
         """Record that it was not started after all, and is to be a little later."""
@@ -170,7 +184,7 @@ class AgentTask:
 
     def fence(self, kill_due_s: float) -> str | None:
         """Record that nothing of it may run after a moment; return the signal to send, if any."""
-        if not self.runs:
+        if not self.runs or self.ran_before_boot:
             return None
         is_told = self.phase is Phase.STOPPING
         if not is_told:
@@ -193,17 +207,20 @@ class AgentTask:
     def ended(self, seen: Exit, now_s: float) -> None:
         """Record the exit that its driver shows: it ends, waits for its restart, or is over.
 
-        An exit of another start than the last one means that the last one was not made.
+        An exit of an earlier start than the last one means that the last one was not made.
         """
         assert self.runs
         self.run_ms = self.run_ms_at(now_s)
         if self.reason is StopReason.LOST:
             self.phase = Phase.OVER
             return
-        if self.starts and seen.restarts != self.starts - 1:  # of an earlier start
+        if seen.restarts < self.starts - 1:
             seen = Exit(cause=ExitCause.LOST, detail="the agent ended before it started it")
+        self.starts = max(self.starts, seen.restarts + 1)
         # The machine was restarted, or could not hold its lease: that is no fault of the program.
-        if seen.cause is ExitCause.LOST or self.reason is StopReason.FENCED:
+        is_its_fault = self.reason in (StopReason.TIMEOUT, StopReason.UNHEALTHY)
+        is_lost = seen.cause is ExitCause.LOST and not is_its_fault
+        if is_lost or self.reason is StopReason.FENCED:
             self.phase, self.reason = Phase.WAITING, None
             self.start_due_s = now_s + START_AGAIN_S
             return

@@ -177,13 +177,15 @@ class BackgroundDriver:
     def close(self) -> None:
         """Have the thread end when all that waits is done, and close the driver.
 
-        The thread is waited for, `CLOSE_S` at most; one that takes longer ends with the process.
+        The thread is waited for, `CLOSE_S` at most; one that takes longer ends with the process,
+        and so does the driver, which it uses.
         """
         with self._changed:
             self._is_closed = True
             self._changed.notify()
         self._thread.join(CLOSE_S)
-        self._driver.close()
+        if not self._thread.is_alive():
+            self._driver.close()
 
     # In the thread.
 

@@ -35,7 +35,10 @@ def alone_in(folder: Path, name: str = AGENT_LOCK) -> Iterator[None]:
 
 def is_locked(folder: Path, name: str) -> bool:
     """Return whether another process holds a lock of a folder."""
-    descriptor = _opened(folder, name)
+    try:
+        descriptor = os.open(folder / name, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:  # who only asks makes no file, in a folder that may be on its way out
+        return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -19,7 +19,7 @@ RENEW_AT: Final = 0.2
 STOP_AT: Final = 0.5
 KILL_AT: Final = 0.75
 """Shares of a lease at which it is renewed, tasks are asked to stop, and tasks are killed."""
-HOLDER, DEADLINE = "holder", "deadline"
+HOLDER, DEADLINE, BOOT = "holder", "deadline", "boot"
 
 
 @dataclass
@@ -59,15 +59,23 @@ class MachineLease:
 
 
 class Deadline:
-    """When the watchdog kills the tasks: a small file in the agent's folder."""
+    """When the watchdog kills the tasks: a small file in the agent's folder.
+
+    The boot is in a file of its own, because the watchdog of an agent of an earlier version, which
+    outlives it, takes a deadline with anything but a number for one that has passed.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / DEADLINE
+        self._boot = folder / BOOT
 
     def write(self, deadline_s: float) -> bool:
         """Put it off; return False if the disk refuses."""
         try:
-            write_small(self._path, f"{boot_id()} {deadline_s!r}")
+            if read_small(self._boot) != boot_id():
+                self._path.unlink(missing_ok=True)  # first, or it would count for this boot
+                write_small(self._boot, boot_id())
+            write_small(self._path, repr(deadline_s))
         except OSError:
             return False
         return True
@@ -84,11 +92,10 @@ class Deadline:
         text = read_small(self._path)
         if text is None:
             return None if not self._path.exists() else float("-inf")
-        *boot, deadline_s = text.split() or [""]
-        if boot not in ([], [boot_id()]):  # an earlier version wrote none
+        if read_small(self._boot) not in (None, boot_id()):  # an earlier version wrote none
             return None
         try:
-            return float(deadline_s)
+            return float(text)
         except ValueError:
             return float("-inf")
 

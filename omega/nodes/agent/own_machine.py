@@ -45,9 +45,9 @@ class TaskDrivers:
         program = task.program
         return self.containers if program is not None and program.image else self.processes
 
-    def engine_of(self, task: AgentTask) -> str:
-        """Return the address of the engine that runs a task's program; empty of a process."""
-        return "" if self.of(task) is self.processes else self.engine
+    def engine_of(self, driver: TaskDriver) -> str:
+        """Return the address of the engine that a driver works with; empty of that of processes."""
+        return "" if driver is self.processes else self.engine
 
     def __iter__(self) -> Iterator[TaskDriver]:
         yield self.processes

@@ -98,7 +98,8 @@ class ProcessDriver:
         self._ended: dict[TaskKey, ProcessTask] = {}
         self._shown: dict[TaskKey, Exit | None] = {}
         self._forgotten: dict[TaskKey, None] = {}
-        self._watch_at = self._sweep_at = clock.now()
+        self._sweep_at = clock.now()
+        self._watch_at = self._sweep_at + WATCH_S  # a watchdog's driver looks once, only to kill
         self._adopt()
 
     def start(self, launch: Launch) -> None:

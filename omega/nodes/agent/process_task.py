@@ -93,13 +93,15 @@ class ProcessTask:
         return Exit(cause=ExitCause.LOST, restarts=restarts, detail=why)
 
     def _code_before_boot(self) -> int | None:
-        """Return the code of a task whose shell wrote it before the machine was restarted.
+        """Return the code that a shell wrote which is not known, or is of an earlier boot.
 
         None, too, if the restart may have ended the task: a shutdown sends SIGTERM and then SIGKILL
         to all processes.
         """
-        code, run = self.folder.read_code(self.launched.run), self.launched.run
-        return None if code in BY_SHUTDOWN or self.folder.was_asked_to_end(run) else code
+        run = self.launched.run
+        code = self.folder.read_code(run)
+        may_be_shutdown = code in BY_SHUTDOWN or self.folder.was_asked_to_end(run)
+        return None if may_be_shutdown and self.shell is not None else code
 
     def _killed(self, number: int) -> Exit:
         """Return the exit of a task whose shell a signal ended: all that is left gets SIGKILL."""

@@ -64,7 +64,8 @@ class Launch:
     gpus: tuple[int, ...] = ()
     """The device slots that it may use."""
     restarts: int = 0
-    """How often the task was started before; the exit of this start has the same number."""
+    """How often the task was started before, for whatever reason. A driver's exit of this start has
+    the same number in `restarts`. The agent reports how many of these came after failures."""
 
 
 class Stream(Enum):

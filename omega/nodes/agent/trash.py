@@ -64,7 +64,7 @@ class Trash:
         stays = self._begun & there
         self._left = (self._left & there) | stays
         paths = sorted(there - self._left)[:AT_ONCE_MAX]
-        self._begun = set(paths)
+        self._begun = set()
         self._is_empty = not paths
         if paths:
             process = subprocess.Popen(
@@ -76,6 +76,7 @@ class Trash:
                 start_new_session=True,
             )
             self._pid, process.returncode = process.pid, 0  # it may outlive us
+            self._begun = set(paths)
         if stays:
             raise OSError(errno.EPERM, f"some stay in {str(self._folder)!r}")
 

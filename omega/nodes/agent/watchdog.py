@@ -59,30 +59,30 @@ class Watchdog:
 
     def look(self) -> None:
         """Kill what runs if the deadline has passed."""
-        # First: the agent takes a deadline that it has put off before it passed for kept.
-        now_s = self._clock.now()
-        deadline_s = self._deadline.read()
-        if deadline_s is not None and now_s < deadline_s:
-            self.is_over = False
-            return
-        # Before the kill: that sees all that an agent has started which is gone by now.
-        # Without a deadline, an agent may not have had its first answer from the database yet.
-        is_alone = self._is_alone()
-        nothing_runs = deadline_s is None or self._kills_nothing()
-        self.is_over = is_alone and nothing_runs
-
-    def _kills_nothing(self) -> bool:
-        """Kill what runs; return whether it is known that nothing did."""
+        self.is_over = False
         try:
-            running = self._kill()
+            self.is_over = self._sees_nothing_to_watch()
         except Exception as error:  # whatever it is: the next look may know
             if not self._has_warned:
                 self._warn(f"the watchdog cannot see what runs: {error}")
             self._has_warned = True
+        else:
+            self._has_warned = False
+
+    def _sees_nothing_to_watch(self) -> bool:
+        # First: the agent takes a deadline that it has put off before it passed for kept.
+        now_s = self._clock.now()
+        deadline_s = self._deadline.read()
+        if deadline_s is not None and now_s < deadline_s:
             return False
-        self._has_warned = False
+        # Asked before the kill, which then sees all that the agent started before it ended.
+        # Without a deadline, an agent may not have had its first answer from the database yet.
+        is_alone = self._is_alone()
+        if deadline_s is None:
+            return is_alone
+        running = self._kill()
         self.killed = self.killed | running  # another thread may read the set before
-        return not running
+        return is_alone and not running
 
 
 def watch_all(

@@ -1,11 +1,13 @@
 """Which engine an agent is to work with."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from omega.cli.node.drivers import engine_to_use
-from omega.errors import BadInput
+from omega.cli.node.drivers import engine_to_use, kill_containers
+from omega.clock import Clock, ManualClock
+from omega.errors import BadInput, SettingsError
 from tests.agent.agent_processes import note_container
 
 ENGINE, OTHER = "unix:///engine", "unix:///other"
@@ -53,3 +55,28 @@ def test_a_warning_tells_of_containers_that_are_given_up(tmp_path: Path, said: l
     note_container(tmp_path, ENGINE)
     assert engine_to_use(tmp_path, "none", said.append) is None
     assert [f"containers of tasks may run on in the engine '{ENGINE}': they are given up"] == said
+
+
+def test_a_link_to_the_socket_is_the_same_engine(tmp_path: Path, said: list[str]) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "var").symlink_to(tmp_path / "run")
+    note_container(tmp_path, f"unix://{tmp_path}/run/docker.sock")
+    linked = f"unix://{tmp_path}/var/docker.sock"
+    assert linked == engine_to_use(tmp_path, linked, said.append)
+
+
+def test_an_engine_that_is_away_keeps_no_other_from_being_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    """Also the one of the option: tasks of an agent of an earlier version are on no record."""
+    note_container(tmp_path, ENGINE)
+    asked: list[str] = []
+
+    def away(folder: Path, clock: Clock, engine: str, warn: Callable[[str], None]) -> None:
+        asked.append(engine)
+        raise SettingsError([f"{engine} is away"])
+
+    monkeypatch.setattr("omega.cli.node.drivers.container_tasks", away)
+    with pytest.raises(SettingsError, match=f"{ENGINE} is away"):
+        kill_containers(tmp_path, ManualClock(), "auto", said.append)
+    assert [ENGINE, OTHER] == asked

@@ -4,17 +4,21 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from omega.clock import ManualClock
 from omega.model.exits import Exit, ExitCause
 from omega.model.programs import Program, Restart
+from omega.nodes.agent import machine_lease
 from omega.nodes.agent.agent_task import START_AGAIN_S
-from omega.nodes.agent.machine_lease import Deadline
+from omega.nodes.agent.machine_lease import Deadline, MachineLease
+from omega.nodes.agent.small_files import write_small
 from omega.nodes.agent.task_driver import Launch
 from tests.unit.nodes.agent.machine import RUN, Machine
 
+US = UUID(int=1)
 TWICE = Program(command=("true",), restart=Restart(attempts=1, within_ms=60_000, delay_ms=1_000))
 
 
@@ -104,7 +108,7 @@ def test_after_another_boot_a_task_does_not_wait_for_a_moment_of_the_one_before(
     assert [key] == machine.driver.running
 
 
-def test_after_another_boot_restarts_are_counted_as_of_its_begin(machine: Machine) -> None:
+def test_after_another_boot_the_restarts_before_it_are_long_ago(machine: Machine) -> None:
     """A time of the boot before may lie ahead of the clock, and would count for ever."""
     machine.clock.advance(500_000.0)
     job = machine.place(TWICE)
@@ -114,7 +118,7 @@ def test_after_another_boot_restarts_are_counted_as_of_its_begin(machine: Machin
     machine.step()
     machine.step(1.0)
     another_boot(machine.folder)
-    machine.clock = ManualClock(61.0)
+    machine.clock = ManualClock(10.0)
     machine.restart_agent()
     machine.driver.end(key, code=3)
     machine.step()
@@ -140,7 +144,108 @@ def test_a_program_that_runs_since_another_boot_has_its_whole_time(machine: Mach
 def test_a_deadline_of_another_boot_is_none(tmp_path: Path) -> None:
     deadline = Deadline(tmp_path)
     deadline.write(12.5)
-    path = tmp_path / "deadline"
-    (boot, at) = path.read_text().split()
-    path.write_text(f"{boot[::-1]} {at}")
+    boot = tmp_path / "boot"
+    boot.write_text("another")
     assert deadline.read() is None
+    deadline.write(13.5)
+    assert 13.5 == deadline.read()
+
+
+def test_a_watchdog_of_an_earlier_version_can_read_the_deadline(tmp_path: Path) -> None:
+    """It outlives its agent, and the next agent starts none beside it."""
+    deadline = Deadline(tmp_path)
+    deadline.write(12.5)
+    assert 12.5 == float((tmp_path / "deadline").read_text())
+    (tmp_path / "boot").unlink()
+    assert 12.5 == deadline.read(), "an agent of an earlier version wrote none"
+
+
+def test_a_deadline_of_another_boot_does_not_become_one_of_this(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the agent is killed between its two files."""
+    deadline = Deadline(tmp_path)
+    deadline.write(500_000.0)
+    (tmp_path / "boot").write_text("another")
+    written: list[str] = []
+
+    def killed_after(path: Path, text: str) -> None:
+        write_small(path, text)
+        written.append(path.name)
+        raise Killed
+
+    monkeypatch.setattr(machine_lease, "write_small", killed_after)
+    with suppress(Killed):
+        deadline.write(20.0)
+    assert ["boot"] == written
+    assert deadline.read() is None
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_after_another_boot_an_exit_counts_whatever_has_become_of_the_lease(
+    tmp_path: Path, code: int
+) -> None:
+    """An agent without a lease stops its tasks, and what it has stopped did not fail or succeed."""
+    machine = Machine(tmp_path, lease=MachineLease(US, 10.0))
+    job = machine.place()
+    machine.step()
+    (key,) = machine.driver.running
+    machine.driver.end(key, code)
+    another_boot(machine.folder)
+    machine.lease = MachineLease(US, 10.0)
+    machine.restart_agent()
+    machine.step()
+    assert [Exit(cause=ExitCause.EXITED, code=code)] == machine.exits(job)
+
+
+def test_a_timeout_that_the_end_of_the_machine_cut_short_is_one(machine: Machine) -> None:
+    job = machine.place(Program(command=("true",), timeout_ms=60_000))
+    machine.step()
+    (key,) = machine.driver.running
+    machine.step(61.0)
+    assert [(key, "TERM")] == machine.driver.signals
+    machine.driver.exits[key] = Exit(cause=ExitCause.LOST, detail="the machine was restarted")
+    another_boot(machine.folder)
+    machine.restart_agent()
+    machine.step()
+    assert [ExitCause.TIMEOUT] == [it.cause for it in machine.exits(job)]
+
+
+def test_an_exit_of_a_later_start_than_the_record_knows_counts(machine: Machine) -> None:
+    """The disk may have lost the newest record, as it does when the power fails."""
+    job = machine.place()
+    machine.step()
+    (key,) = machine.driver.running
+    machine.driver.exits[key] = Exit(cause=ExitCause.EXITED, code=0, restarts=3)
+    machine.step()
+    assert [Exit(cause=ExitCause.EXITED, code=0)] == machine.exits(job)
+
+
+def test_a_program_that_appears_late_is_taken_up(machine: Machine) -> None:
+    """The agent before was killed while its engine made the container."""
+    job = machine.place()
+    machine.step()
+    (key,) = machine.driver.running
+    del machine.driver.exits[key]
+    machine.step()
+    assert [] == machine.driver.running
+    machine.driver.exits[key] = None
+    machine.step(START_AGAIN_S)
+    assert 1 == len(machine.driver.launches)
+    machine.driver.end(key)
+    machine.step()
+    assert [Exit(cause=ExitCause.EXITED, code=0)] == machine.exits(job)
+
+
+def test_a_program_that_appears_while_its_room_is_kept_holds_it_once(machine: Machine) -> None:
+    machine.place(TWICE)
+    machine.step()
+    (key,) = machine.driver.running
+    machine.driver.end(key, code=3)
+    machine.step()
+    assert [] == machine.driver.running
+    machine.driver.exits[key] = None
+    machine.step()
+    machine.place(tasks=3)
+    machine.step()
+    assert 4 == len(machine.driver.running), "the machine has four cores"

@@ -54,3 +54,18 @@ def test_a_record_of_an_earlier_version_names_no_engine(machine: Machine) -> Non
     (task,) = Records(machine.folder).read(0.0)
     assert task.runs
     assert [] == engines_of(machine.folder)
+
+
+def test_the_engine_of_a_container_is_on_record_once_an_agent_has_seen_it(machine: Machine) -> None:
+    """An agent of an earlier version did not note it, and the container may run for months."""
+    driver = machine.containers = FakeDriver()
+    machine.engine = "unix:///engine"
+    machine.restart_agent()
+    machine.place(Program(command=("x",), image="image"))
+    machine.step()
+    assert 1 == len(driver.running)
+    (record,) = machine.folder.iterdir()
+    record.write_text(json.dumps({**json.loads(record.read_text()), "engine": ""}))
+    machine.restart_agent()
+    machine.step()
+    assert [machine.engine] == engines_of(machine.folder)
