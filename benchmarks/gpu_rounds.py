@@ -262,7 +262,9 @@ class GpuRounds:
                 stage.go_on()
                 number, holder, _ = statements.last_round(link, KIND)
                 progress.update(bar, completed=number, description=f"Round {number} by {holder}")
-                if number > self.rounds and statements.went_on(link, KIND, killed["replica"]):
+                is_over = number > self.rounds and statements.went_on(link, KIND, killed["replica"])
+                # On a machine that has much else to do, the first rounds may come to nothing.
+                if is_over and len(statements.intervals(link, KIND).job):
                     return killed
                 _look(supervisor, spared=killed["replica"])
                 if number <= 1:

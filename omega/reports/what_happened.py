@@ -12,9 +12,11 @@ from math import floor
 from statistics import fmean
 from typing import Any, Final
 
+import numpy as np
+
 from omega.lifecycle.states import State
 from omega.metrics.facts import merge, number_in
-from omega.store.saved.cell import AT_WORK_MS, SavedCell, SavedJob
+from omega.store.saved.cell import AT_WORK_MS, PARTS, SavedCell, SavedJob
 
 MS_PER_S: Final = 1_000
 MEASURES: Final = (
@@ -85,6 +87,33 @@ def kinds_at_work(cell: SavedCell) -> list[str]:
 def what_happened(cell: SavedCell) -> dict[str, dict[str, Any]]:
     """Return the measures of each kind of scheduler in the time that was saved, by kind."""
     return {kind: _of_kind(cell, kind) for kind in kinds_at_work(cell)}
+
+
+def conflict_deviations(cell: SavedCell) -> dict[str, dict[str, float]]:
+    """Return the standard deviation of each kind's conflict fraction, as far as it is known.
+
+    What happened, happened once: how much it varies is seen by the parts of its time, whose
+    counts are taken for independent (batch means). The fraction is a ratio of sums over the parts.
+
+    Source: Cochran, Sampling Techniques (1977), section 6.4, with an infinite population.
+    """
+    return {
+        kind: {"conflict_fraction": deviation}
+        for kind in kinds_at_work(cell)
+        if (deviation := _conflict_deviation(cell, kind)) is not None
+    }
+
+
+def _conflict_deviation(cell: SavedCell, kind: str) -> float | None:
+    parts = [one.parts for one in cell.schedulers if one.kind == kind]
+    if not parts or not all(len(one) == PARTS for one in parts):
+        return None
+    judged, conflicted = np.sum(parts, axis=0, dtype=np.float64).T
+    free = judged - conflicted
+    if free.sum() <= 0:
+        return None
+    off = conflicted - free * (conflicted.sum() / free.sum())
+    return float(np.sqrt(PARTS / (PARTS - 1) * (off**2).sum()) / free.sum())
 
 
 def arrived(cell: SavedCell) -> list[SavedJob]:

@@ -1,12 +1,14 @@
 """What happened, what the simulation makes of it, and what would have happened: side by side.
 
 Goal     Show at a glance what a change does, and how far the simulation can be trusted.
-Promise  Each simulated figure is a mean over seeds, with its standard deviation. The figures are
-         those of the JSON document. What is not known is a dash.
+Promise  Each simulated figure is a mean over seeds, with its standard deviation. Conflict fractions
+         that happened have one over parts of the time. The figures are those of the JSON document.
+         What is not known is a dash.
 Source   omega.reports.what_happened; Omega (EuroSys 2013), section 4.
 """
 
 from collections.abc import Mapping, Sequence
+from math import hypot
 from typing import Any, Final
 
 from rich.table import Table
@@ -14,10 +16,10 @@ from rich.table import Table
 from omega.cli.snapshot.variants import Variant
 from omega.cli.snapshot.what_if_plan import AS_IT_WAS
 from omega.plots.what_if import Bars
-from omega.reports.what_happened import MEASURES, what_happened
+from omega.reports.what_happened import MEASURES, conflict_deviations, what_happened
 from omega.reports.wording import UNKNOWN, things
 from omega.sim.sweep import Figures, mean_and_deviation
-from omega.store.saved.cell import SavedCell
+from omega.store.saved.cell import PARTS, SavedCell
 from omega.terminal.terminal import PrintableConsole
 
 HAPPENED: Final = "happened"
@@ -46,6 +48,7 @@ class Comparison:
         self.seeds = seeds
         self._cell = cell
         self._happened = what_happened(cell)
+        self._varies = conflict_deviations(cell)
         self._runs: dict[str, dict[int, Figures]] = {name: {} for name in variants}
 
     def note(self, number: int, seed: int, figures: Figures) -> None:
@@ -55,7 +58,7 @@ class Comparison:
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each kind and each of: what happened, and the variants."""
         rows: list[dict[str, Any]] = [
-            {"what": HAPPENED, "kind": kind, **told, "deviation": None}
+            {"what": HAPPENED, "kind": kind, **told, "deviation": self._varies.get(kind)}
             for kind, told in self._happened.items()
         ]
         for name in self.variants:
@@ -100,7 +103,8 @@ class Comparison:
         for kind in self._kinds:
             first = kind
             for measure, (title, digits) in SHOWN.items():
-                cells = [_written(self._happened.get(kind, {}).get(measure), None, digits)]
+                seen = self._happened.get(kind, {}).get(measure)
+                cells = [_written(seen, self._varies.get(kind, {}).get(measure), digits)]
                 cells += [
                     _written(
                         means.get(kind, {}).get(measure),
@@ -114,7 +118,8 @@ class Comparison:
         console.print(table)
         console.print(
             f"simulated: means of {things(len(self.seeds), 'run')} ± standard deviation;"
-            " first as it was, with what deciding and commits took",
+            " first as it was, with what deciding and commits took; of what happened, the deviation"
+            f" is estimated from {PARTS} parts of its time",
             style="dim",
             highlight=False,
             soft_wrap=True,
@@ -174,14 +179,18 @@ class Comparison:
         return {**told, "deviation": spread}
 
     def _agreement(self, kind: str) -> dict[str, Any]:
-        """Return how many standard deviations the simulation is off, by measure."""
+        """Return how many standard deviations the simulation is off, by measure.
+
+        Both deviations count where that of what happened is known, else that of the simulation.
+        """
         means, deviations = self._figures(AS_IT_WAS)
         off: dict[str, Any] = {}
         for measure in MEASURES:
             seen, mean = self._happened[kind][measure], means.get(kind, {}).get(measure)
             deviation = (deviations.get(kind) or {}).get(measure)
-            if seen is not None and mean is not None and deviation:
-                off[measure] = round((seen - mean) / deviation, 2)
+            varies = hypot(deviation or 0.0, self._varies.get(kind, {}).get(measure, 0.0))
+            if seen is not None and mean is not None and varies:
+                off[measure] = round((seen - mean) / varies, 2)
         return off
 
     def _left_out(self) -> dict[str, int]:

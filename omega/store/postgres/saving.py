@@ -26,6 +26,7 @@ from omega.store.loading import HOLDER
 from omega.store.postgres.connection import Cursor, Link
 from omega.store.postgres.json_text import an_object, decoded
 from omega.store.saved.cell import (
+    PARTS,
     PastTasks,
     RunningTasks,
     SavedCell,
@@ -38,6 +39,12 @@ from omega.store.saved.cell import (
 
 def _ms(moment: str) -> str:
     return f"(extract(epoch FROM {moment}) * 1000)::bigint"
+
+
+def _by_part(column: str) -> str:
+    """Return the array of the sums of a column, one for each part of the time."""
+    sums = [f"coalesce(sum({column}) FILTER (WHERE x.part = {n + 1}), 0)" for n in range(PARTS)]
+    return f"ARRAY[{', '.join(sums)}]"
 
 
 # A start state that was loaded is where a cell begins, not something that schedulers did.
@@ -96,13 +103,20 @@ _PAST: Final = f"""
 } FROM omega.ended_task e JOIN omega.job j ON j.id = e.job_id
      WHERE {_ms("e.ended_at")} >= %(begin_ms)s AND {_GOES_ON_OR_ENDED_LATELY}
 """
+_LAST: Final = f"""
+    SELECT coalesce(max({_ms("committed_at")}), %(begin_ms)s) FROM omega.transaction
+     WHERE {_ms("committed_at")} >= %(begin_ms)s AND scheduler <> %(loader)s
+"""
 # A job conflicted as `Outcome.conflicted` says: a quota's refusal is none.
 _SCHEDULERS: Final = f"""
     SELECT t.scheduler, t.replica, t.by_sequence, count(*), sum(x.jobs)::bigint,
            sum(x.conflicted)::bigint, sum(x.claims)::bigint, sum(x.refused)::bigint,
-           max({_ms("t.committed_at")})
+           max({_ms("t.committed_at")}),
+           {_by_part("x.jobs")}, {_by_part("x.conflicted")}
       FROM omega.transaction t CROSS JOIN LATERAL (
-           SELECT count(*) AS jobs, count(*) FILTER (WHERE y.is_conflicted) AS conflicted,
+           SELECT width_bucket({_ms("t.committed_at")}::float8, %(begin_ms)s::float8,
+                               %(last_ms)s::float8 + 1, {PARTS}) AS part,
+                  count(*) AS jobs, count(*) FILTER (WHERE y.is_conflicted) AS conflicted,
                   sum(y.claims) AS claims, sum(y.refused) AS refused
              FROM (SELECT count(*) AS claims,
                           count(*) FILTER (WHERE v <> {int(Verdict.ACCEPTED)}) AS refused,
@@ -146,6 +160,7 @@ def _saved(cursor: Cursor, since_ms: int) -> SavedCell:
     known = Catalogue(tuple(stored["names"]), tuple(map(tuple, stored["values"])))
     jobs = tuple(job for row in read(_JOBS) if (job := _job(row)) is not None)
     (running,), (past,) = read(_RUNNING), read(_PAST)
+    ((told["last_ms"],),) = read(_LAST)
     return SavedCell(
         taken_ms=taken_ms,
         begin_ms=min(begin_ms, taken_ms),
@@ -264,8 +279,10 @@ def _past(
     )
 
 
-def _scheduler(kind: str, replica: str, by_sequence: bool, *counts: int) -> SavedScheduler:  # noqa: FBT001 - a column
-    transactions, jobs, conflicted, claims, refused, last_ms = map(int, counts)
+def _scheduler(kind: str, replica: str, by_sequence: bool, *counts: Any) -> SavedScheduler:  # noqa: ANN401, FBT001 - columns
+    *sums, jobs_by_part, conflicted_by_part = counts
+    transactions, jobs, conflicted, claims, refused, last_ms = map(int, sums)
+    by_part = zip(map(int, jobs_by_part), map(int, conflicted_by_part), strict=True)
     return SavedScheduler(
         kind=kind,
         replica=replica,
@@ -276,4 +293,5 @@ def _scheduler(kind: str, replica: str, by_sequence: bool, *counts: int) -> Save
         claims=claims,
         claims_refused=refused,
         last_ms=last_ms,
+        parts=tuple(by_part),
     )

@@ -20,6 +20,8 @@ from omega.model.machines import Machines
 from omega.model.quotas import Quota
 from omega.ordering.tenants import Tenant
 
+PARTS: Final = 10
+"""Parts of the saved time for which conflicts are counted apart, to tell how much they vary."""
 AT_WORK_MS: Final = 10_000
 """A process that has reported within this time is at work."""
 ENDED: Final = "ended"
@@ -143,6 +145,9 @@ class SavedScheduler:
     claims_refused: int
     last_ms: int
     """When its last transaction was committed."""
+    parts: tuple[tuple[int, int], ...] = ()
+    """The job transactions, and how many of them conflicted, in each of PARTS equal parts of the
+    time until the cell's last commit; empty if it is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -238,7 +238,8 @@ class Collected:
         _refuse_unprintable(line.kind, line.replica)
         told = line.model_dump(exclude={"line", "rule"})
         if isinstance(line, SchedulerLine):
-            self._schedulers.append(SavedScheduler(**told, rule=ConflictRule(line.rule)))
+            told |= {"rule": ConflictRule(line.rule), "parts": tuple(line.parts)}
+            self._schedulers.append(SavedScheduler(**told))
         else:
             self._processes.append(SavedProcess(**told))
 

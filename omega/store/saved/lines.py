@@ -15,6 +15,7 @@ from omega.model.jobs import PRECEDENCE_GAP_MAX
 from omega.model.machines import MachineState
 from omega.model.quotas import UNLIMITED, Budget
 from omega.model.resources import COLUMNS
+from omega.store.saved.cell import PARTS
 
 FORMAT: Final = "omega snapshot"
 VERSION: Final = 1
@@ -162,6 +163,7 @@ class SchedulerLine(Line):
     claims: Whole
     claims_refused: Whole
     last_ms: Moment
+    parts: Annotated[list[tuple[Whole, Whole]], Field(max_length=PARTS)] = []
 
 
 class ProcessLine(Line):

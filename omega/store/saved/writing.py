@@ -104,7 +104,7 @@ def _lines(cell: SavedCell) -> Iterator[Line]:
     for part in _parts(cell.past):
         yield _past(cell.past, part)
     for one in cell.schedulers:
-        yield SchedulerLine(**{**vars(one), "rule": one.rule.value})
+        yield SchedulerLine(**{**vars(one), "rule": one.rule.value, "parts": list(one.parts)})
     for process in cell.processes:
         yield ProcessLine(**vars(process))
 

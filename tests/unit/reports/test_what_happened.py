@@ -1,5 +1,6 @@
 """What the schedulers of a saved cell did, in measures."""
 
+import numpy as np
 import pytest
 
 from omega.lifecycle.states import State
@@ -7,6 +8,7 @@ from omega.reports.what_happened import (
     MEASURES,
     JobSeen,
     Judged,
+    conflict_deviations,
     measures,
     saved_summary,
     what_happened,
@@ -52,6 +54,42 @@ def test_conflicts_are_counted_over_the_replicas_of_a_kind() -> None:
     assert (2, 1 / 3) == (told["batch"]["schedulers"], told["batch"]["conflict_fraction"])
     assert 4 / 32 == told["batch"]["claim_conflict_fraction"]
     assert told["service"]["conflict_fraction"] is None, "no transaction was conflict-free"
+
+
+def test_the_deviation_of_a_conflict_fraction_is_that_of_a_ratio_of_sums() -> None:
+    """Of two replicas: 30 conflicts for 60 jobs free of them, half of the parts with 2, half 4."""
+    first = a_scheduler(replica="0", parts=[(7, 1), (8, 2)] * 5)
+    second = a_scheduler(replica="1", parts=[(1, 1), (2, 2)] * 5)
+    cell = a_saved_cell(schedulers=(first, second))
+
+    # Each part is off by 1 from its share of conflicts: 2 or 4 for 6 jobs, at 3 on average.
+    expected = np.sqrt(10 / 9 * 10) / 60
+    assert {"batch": {"conflict_fraction": pytest.approx(expected)}} == conflict_deviations(cell)
+
+
+def test_a_steady_conflict_fraction_does_not_vary() -> None:
+    busier = [(3 * part, part) for part in range(1, 11)]
+    cell = a_saved_cell(schedulers=(a_scheduler(parts=busier),))
+    assert {"batch": {"conflict_fraction": pytest.approx(0)}} == conflict_deviations(cell)
+
+
+@pytest.mark.parametrize("parts", [[], [(1, 1)] * 10, [(2, 1)] * 9])
+def test_the_deviation_of_a_conflict_fraction_is_not_known(parts: list[tuple[int, int]]) -> None:
+    """Of a file that names no parts, or where every job conflicted."""
+    assert {} == conflict_deviations(a_saved_cell(schedulers=(a_scheduler(parts=parts),)))
+
+
+def test_the_deviation_is_that_of_many_times_of_one_process() -> None:
+    """Times are drawn with a known fraction: their estimates are right on average."""
+    rng = np.random.default_rng(0)
+    fractions, estimates = [], []
+    for _ in range(300):
+        free, conflicted = rng.poisson(20, 10), rng.poisson(10, 10)
+        parts = [(int(f + c), int(c)) for f, c in zip(free, conflicted, strict=True)]
+        told = conflict_deviations(a_saved_cell(schedulers=(a_scheduler(parts=parts),)))
+        estimates.append(told["batch"]["conflict_fraction"])
+        fractions.append(conflicted.sum() / free.sum())
+    assert 0.9 < np.mean(estimates) / np.std(fractions) < 1.1
 
 
 def test_busyness_is_over_the_time_and_known_only_of_those_who_report() -> None:

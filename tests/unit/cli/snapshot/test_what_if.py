@@ -24,7 +24,10 @@ def file(tmp_path: Path) -> Path:
             )
             for n in range(1, JOBS + 1)
         ),
-        schedulers=(a_scheduler(replica="0"), a_scheduler(replica="1")),
+        schedulers=(
+            a_scheduler(replica="0", parts=[(1, 0), (1, 0), (1, 1)] * 3 + [(1, 0)]),
+            a_scheduler(replica="1", parts=[(1, 1), (1, 0), (1, 0)] * 3 + [(1, 0)]),
+        ),
     )
     write_cell(cell, path := tmp_path / "cell.snapshot")
     return path
@@ -46,9 +49,12 @@ def test_what_happened_stands_beside_what_is_simulated_and_what_would_be(
         for row in told["rows"]
     ]
     happened, simulated, _ = told["rows"]
-    assert happened["deviation"] is None
+    assert ["conflict_fraction"] == list(happened["deviation"])
     assert set(simulated["deviation"]) == set(happened) - {"what", "kind", "deviation"}
-    assert ["batch"] == list(told["summary"]["agreement"])
+    (agreement,) = told["summary"]["agreement"].values()
+    variance = sum(row["deviation"]["conflict_fraction"] ** 2 for row in (happened, simulated))
+    off = happened["conflict_fraction"] - simulated["conflict_fraction"]
+    assert agreement["conflict_fraction"] == pytest.approx(off / variance**0.5, abs=0.01)
     assert 0.2 == told["summary"]["paces"]["simulated"]["batch"]["t_job_s"]
     assert [0, 1] == told["summary"]["seeds"]
 
@@ -70,6 +76,8 @@ def test_a_person_sees_a_table_and_a_picture(omega: Omega, file: Path, tmp_path:
     lines = [line.split() for line in ran.out.splitlines()]
     assert (0, ["kind", "happened", "simulated", "what", "if"]) == (ran.code, lines[0])
     assert ["batch", "schedulers", "2", "2", "4"] == lines[1]
+    (conflicts,) = (line for line in lines if line[:2] == ["conflict", "fraction"])
+    assert conflicts[3].startswith("±"), "also of what happened"
     assert "nobody reported what commits of batch took" in ran.out
     assert picture.read_bytes().startswith(b"\x89PNG")
 
