@@ -108,7 +108,7 @@ def _conflict_deviation(cell: SavedCell, kind: str) -> float | None:
     parts = [one.parts for one in cell.schedulers if one.kind == kind]
     if not parts or not all(len(one) == PARTS for one in parts):
         return None
-    judged, conflicted = np.sum(parts, axis=0, dtype=np.float64).T
+    judged, conflicted = np.array(parts, dtype=np.float64).sum(axis=0).T
     free = judged - conflicted
     if free.sum() <= 0:
         return None
