@@ -86,10 +86,10 @@ class PlanningContext:
         return self.run_seed, job.id, job.fruitless, tries, self.name
 
     def ordered(self, jobs: Sequence[LeasedJob], view: View) -> Sequence[LeasedJob]:
-        """Return the jobs in the order in which they are to be placed."""
+        """Return the jobs in the order in which they are to be placed; raise as `in_its_order`."""
         if self.keeps_order and not has_its_own_order(self.scheduler):
             return jobs
-        return self.scheduler.order(jobs, view)
+        return in_its_order(self.scheduler, jobs, view)
 
     def set_signals(self, view: View, waiting: Sequence[LeasedJob]) -> None:
         """Set the signals of a view on which the waiting jobs are about to be placed."""
@@ -100,6 +100,20 @@ class PlanningContext:
         """Return how many of the claims must be granted for any of them to be granted."""
         all_or_nothing = self.scheduler.granularity is Granularity.ALL_OR_NOTHING
         return len(claims) if all_or_nothing else job.lacking
+
+
+def in_its_order(
+    scheduler: Scheduler, jobs: Sequence[LeasedJob], view: View
+) -> Sequence[LeasedJob]:
+    """Return leased jobs in a scheduler's own order.
+
+    Raises InvariantBroken if that loses, adds or repeats jobs: one that is lost would be under its
+    lease, and attempted by nobody, for as long as the process runs.
+    """
+    ordered = scheduler.order(jobs, view)
+    if sorted(job.id for job in ordered) != sorted(job.id for job in jobs):
+        raise InvariantBroken(f"{scheduler.kind}.order must return the jobs it was given")
+    return ordered
 
 
 def attempt(context: PlanningContext, jobs: Sequence[LeasedJob]) -> Effects[list[JobResult]]:
@@ -113,9 +127,6 @@ def attempt(context: PlanningContext, jobs: Sequence[LeasedJob]) -> Effects[list
         JobAttempt(job, context.limits, explains=context.explains)
         for job in context.ordered(jobs, view)
     ]
-    if len(active) != len(jobs) or {each.job.id for each in active} != {job.id for job in jobs}:
-        raise InvariantBroken(f"{context.scheduler.kind}.order must return the jobs it was given")
-
     results = []
     while True:
         results += [each.result(view) for each in active if each.ending]

@@ -15,7 +15,7 @@ import numpy as np
 from omega.cell.open_room import OpenRoom
 from omega.clock import Clock
 from omega.config import Settings
-from omega.framework.attempt import PlanningContext, attempt
+from omega.framework.attempt import PlanningContext, attempt, in_its_order
 from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
 from omega.framework.disposition import Dispose
 from omega.framework.effects import Effects, refreshed
@@ -97,7 +97,7 @@ class JobPlanner:
         # they are divided; the attempt at each part applies it again, on its own view.
         if has_its_own_order(scheduler) and len(jobs) > 1:
             view = yield from refreshed()
-            return scheduler.order(jobs, view)
+            return in_its_order(scheduler, jobs, view)
         return jobs
 
     def _parts(self, jobs: Sequence[LeasedJob]) -> Iterator[Sequence[LeasedJob]]:

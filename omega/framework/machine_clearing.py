@@ -38,6 +38,8 @@ class MachineClearing:
     def _clear_dead(self, view: View) -> Effects[int]:
         is_dead = np.isin(view.state, DEAD)
         in_use = any_kind(view.free != view.capacity)
+        # One that was open meanwhile is cleared again: tasks may have been placed there.
+        self._cleared = np.intersect1d(self._cleared, view.id[is_dead])
         due = view.id[is_dead & (in_use | ~np.isin(view.id, self._cleared))]
         if not len(due):
             return 0

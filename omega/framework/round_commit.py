@@ -218,7 +218,9 @@ def _first_diagnosis(view: View, job: LeasedJob) -> Diagnosis | None:
 def _divided(
     planned: Sequence[JobClaims], leased: Collection[int], limits: Limits
 ) -> Iterator[list[JobClaims]]:
-    """Yield the claims in order, divided by transaction; leave out jobs too large for one.
+    """Yield the claims in order, divided by transaction.
+
+    Jobs that are too large for one are left out, and so are those without a claim.
 
     A transaction names the jobs that claim and, of those `leased`, those that are evicted.
     """
@@ -229,7 +231,8 @@ def _divided(
     for job_claims in planned:
         named = {job_claims.job.id} | {job for job in _victims(job_claims) if job in leased}
         size, evicts = len(job_claims.claims), len(job_claims.claims.evictions)
-        if len(named) > limits.jobs_per_transaction_max or size > most or evicts > most:
+        is_too_large = len(named) > limits.jobs_per_transaction_max or size > most or evicts > most
+        if is_too_large or not size:
             continue
         is_full = (
             len(jobs | named) > limits.jobs_per_transaction_max

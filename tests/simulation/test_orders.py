@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from omega.cell.view import View
+from omega.errors import InvariantBroken
 from omega.events import Event, JobAttempted
 from omega.model.jobs import LeasedJob
 from omega.sim.virtual_cell import VirtualCell
@@ -17,6 +18,30 @@ class YoungestFirst(InOrder):
 
     def order(self, jobs: Sequence[LeasedJob], view: View) -> Sequence[LeasedJob]:
         return sorted(jobs, key=lambda job: -job.id)
+
+
+class Forgets(InOrder):
+    """Loses the first job, always the same one."""
+
+    def order(self, jobs: Sequence[LeasedJob], view: View) -> Sequence[LeasedJob]:
+        return [job for job in jobs if job.id != 1]
+
+
+class Repeats(InOrder):
+    """Returns the first job twice."""
+
+    def order(self, jobs: Sequence[LeasedJob], view: View) -> Sequence[LeasedJob]:
+        return [jobs[0], *jobs[:-1]]
+
+
+@pytest.mark.parametrize("scheduler", [Forgets(together=32), Repeats(together=32)])
+def test_an_order_that_loses_or_repeats_jobs_ends_the_process(scheduler: InOrder) -> None:
+    """Else a job would be under its lease, and attempted by nobody, for as long as that runs."""
+    cell = VirtualCell(a_cell(4, cpu_milli=8_000), seed=1)
+    cell.submit(0.0, [a_spec(1)] * 4)
+    cell.schedule(scheduler, "0", sink=lambda _: None)
+    with pytest.raises(InvariantBroken, match="order must return the jobs it was given"):
+        cell.run(3.0)
 
 
 @pytest.mark.parametrize("claims_max", [1_000, 5])

@@ -8,18 +8,18 @@ Source   omega.nodes.agent; docs/decisions/0045-machine-leases.md.
 """
 
 from collections.abc import Callable, Sequence, Set
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from omega.clock import Clock
 from omega.errors import BadInput, SettingsError
+from omega.nodes.agent import engine_search
 from omega.nodes.agent.cgroups import Cgroups
 from omega.nodes.agent.engine_search import container_driver, find_engine
 from omega.nodes.agent.process_driver import ProcessDriver
 from omega.nodes.agent.records import RECORDS, engines_of
 from omega.nodes.agent.task_driver import ClosableDriver, TaskDriver, TaskKey
-from omega.nodes.agent.watchdog import kill_running
 
 TASKS: Final = "tasks"
 """The folder of tasks that run as processes, in an agent's."""
@@ -84,32 +84,24 @@ def container_tasks(
         raise SettingsError([why]) from error
 
 
-def kill_containers(
-    folder: Path, clock: Clock, containers: str, warn: Callable[[str], None]
-) -> set[TaskKey]:
+def kill_containers(folder: Path, containers: str) -> set[TaskKey]:
     """Kill the containers of an agent's tasks that run; return the tasks.
 
     The option's engine is asked, too, if it answers: tasks that an agent of an earlier version
     started have no engine on record. Raises SettingsError if an engine on record does not answer.
     """
-
-    def killed_in(engine: str) -> set[TaskKey]:
-        # A new driver each time: one that was kept shows what it knew while its engine is away.
-        with closing(container_tasks(folder, clock, engine, warn)) as driver:
-            return kill_running(driver)
-
     recorded = engines_of(folder / RECORDS)
     killed: set[TaskKey] = set()
     away: list[SettingsError] = []
     for engine in recorded:
         try:
-            killed |= killed_in(engine)
+            killed |= engine_search.kill_containers(engine, str(folder))
         except SettingsError as error:  # the others do not wait for it
             away.append(error)
     option = find_engine() if containers == AUTO else containers
     if option is not None and option not in (NONE, *recorded):
         with suppress(SettingsError):
-            killed |= killed_in(option)
+            killed |= engine_search.kill_containers(option, str(folder))
     if away:
         raise away[0]
     return killed

@@ -214,6 +214,11 @@ class AgentPlan:
             if cgroups is not None:
                 cgroups.close()
 
+    def folder(self, data_dir: Path) -> Path:
+        """Return the agent's folder; containers have its name, wherever the agent was started."""
+        of_machine = data_dir / AGENTS / self.machine().replace("/", "_")
+        return (self.state_dir or of_machine).absolute()
+
     def machine(self) -> str:
         """Return the machine's name. Raises BadInput."""
         name = self.name or socket.gethostname()
@@ -240,7 +245,7 @@ def command(
     with stop_on_signals() as stop, cell_settings(data_dir) as (settings, url):
         if end_with_parent:
             stop_with_parent(stop)
-        folder = plan.state_dir or settings.data_dir / AGENTS / name.replace("/", "_")
+        folder = plan.folder(settings.data_dir)
         with alone_in(folder), closing(store_at(url, settings, "omega agent", stop)) as store:
             clock = BootClock(stop)
             held = plan.machine_lease(folder)

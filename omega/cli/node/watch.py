@@ -45,7 +45,7 @@ def command(
 
         # The driver of processes must be made in the main thread.
         processes = watchdog(lambda: kill_running(process_tasks(folder, clock, warn)))
-        in_engines = watchdog(lambda: kill_containers(folder, clock, containers, warn))
+        in_engines = watchdog(lambda: kill_containers(folder, containers))
         try:
             with alone_in(folder, WATCHDOG_LOCK):
                 killed = watch_all(processes, [in_engines], clock, stop)

@@ -3,11 +3,12 @@
 Goal     Run images with the limits that a task asked for, kept by the engine.
 Promise  See `TaskDriver`. Containers are found again by their labels; of several of one task, that
          of the latest start counts, and the others are removed. Starts are made in threads, since
-         to pull an image may take minutes: what the engine refuses is an exit `NOT_STARTED`. A
-         signal ends a start that waits or pulls: its program does not run, and its exit is
-         `SIGNALLED`. While the engine does not answer, `look` returns what it knew. Other calls
-         wait for the engine: an agent has them made by a `BackgroundDriver`. Nothing of the
-         machine's files is shown to a container; inside it, a program may be any user.
+         to pull an image may take minutes: what the engine refuses is an exit `NOT_STARTED`, and a
+         start that it does not answer is `LOST`. A signal ends a start that waits or pulls: its
+         program does not run, and its exit is `SIGNALLED`. While the engine does not answer,
+         `look` returns what it knew. Other calls wait for the engine: an agent has them made by a
+         `BackgroundDriver`. Nothing of the machine's files is shown to a container; inside it, a
+         program may be any user.
 Source   The Docker Engine API, which `podman system service` speaks, too;
          docs/decisions/0044-programs-and-agents.md; docs/decisions/0064-engine-calls.md.
 
@@ -15,7 +16,7 @@ A signal goes to the container's init, which hands it to the command; SIGKILL en
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -90,7 +91,7 @@ class ContainerDriver:
         self._env_dirs = tuple(env_dirs)
         self._warn = warn
         self._said = ""
-        self._outputs = ContainerOutputs(folder, outputs_max)
+        self._outputs = ContainerOutputs(folder, outputs_max, self._warn_once)
         self._starts = Starts(self._connected, self._outputs, agent=agent, pull=pull)
         self._starting: dict[TaskKey, Start] = {}
         self._restarts: dict[TaskKey, int] = {}
@@ -153,13 +154,20 @@ class ContainerDriver:
                 self._shown[key] = start.ended()
             return
         container = self._container(key)
-        if container is None:
-            return
         try:
-            self._client.kill(container, f"SIG{signal}")
+            if container is None:
+                self._wait_with(key, signal)  # it was started, and is not listed yet
+            else:
+                self._client.kill(container, f"SIG{signal}")
         except EngineError as error:
-            if self._runs(container):
+            if container is not None and self._runs(container):
                 self._warn_once(f"a container could not be sent SIG{signal}: {error}")
+                self._wait_with(key, signal)
+
+    def _wait_with(self, key: TaskKey, signal: str) -> None:
+        """Have the next look send a signal."""
+        if self._pending.get(key) != "KILL":
+            self._pending[key] = signal
 
     def forget(self, key: TaskKey) -> None:
         """Drop what is kept of a task that has ended, but its output; harmless if unknown."""
@@ -172,6 +180,7 @@ class ContainerDriver:
             self._warn_once(f"a container could not be removed: {error}")
             return  # it stays, and may be forgotten once more
         self._ids.pop(key, None)
+        self._pending.pop(key, None)
         self._restarts.pop(key, None)
         del self._shown[key]
         self._outputs.forget(key)
@@ -243,7 +252,11 @@ class ContainerDriver:
             self._outputs.hold(key)
             self._restarts.setdefault(key, restarts_of(latest["Labels"]))
             if self._shown.get(key) is None:
-                self._shown[key] = self._end_of(key, latest)
+                try:
+                    self._shown[key] = self._end_of(key, latest)
+                except EngineError as error:  # the others do not wait for one that is broken
+                    self._shown[key] = None
+                    self._warn_once(f"the container of task {key} cannot be looked at: {error}")
             if self._shown[key] is None and (signal := self._pending.pop(key, None)) is not None:
                 self.signal(key, signal)
         for key, end in list(self._shown.items()):
@@ -293,6 +306,23 @@ class ContainerDriver:
         for start in making:
             start.done.wait(max(0.0, give_up_s - self._clock.now()))
         self._client.close()
+
+
+def kill_containers(engine: str, agent: str) -> set[TaskKey]:
+    """Kill all containers of an agent that run; return their tasks.
+
+    Nothing else is asked of the engine: whoever kills has little time. Raises EngineError.
+    """
+    killed: set[TaskKey] = set()
+    with closing(Engine(engine)) as client:
+        for entry in client.containers({LABEL_AGENT: agent}):
+            if entry["State"] not in RUNNING:
+                continue
+            with suppress(EngineError):  # it may have ended by now; the next list tells
+                client.kill(entry["Id"], "SIGKILL")
+            with suppress(KeyError, ValueError):
+                killed.add(TaskKey.of_text(entry["Labels"][LABEL_TASK]))
+    return killed
 
 
 def _check(

@@ -7,6 +7,7 @@ Source   The Docker Engine API, which `podman system service` speaks, too.
 """
 
 import socket
+import struct
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -28,6 +29,9 @@ PULL_SILENCE_S: Final = 600
 """The same for pulls, which may take as long as they like while they make progress. Registries may
 make clients wait, and Podman says nothing while it unpacks a layer, which may hold many GiB."""
 MISSING: Final = 404
+BUSY: Final = 409
+"""Among others: the removal of a container is in progress already."""
+NOT_NOW: Final = (502, 503, 504)
 READ_BYTES: Final = 65_536
 UNIX: Final = "http+unix://"
 OF_HOST: Final = frozenset({"init", "nano_cpus", "mem_limit", "memswap_limit", "device_requests"})
@@ -37,10 +41,12 @@ OF_HOST: Final = frozenset({"init", "nano_cpus", "mem_limit", "memswap_limit", "
 class EngineError(Exception):
     """The engine refused a call, or did not answer."""
 
-    def __init__(self, line: str, *, is_missing: bool) -> None:
+    def __init__(self, line: str, *, is_missing: bool = False, is_refusal: bool = False) -> None:
         super().__init__(line)
         self.is_missing = is_missing
         """Whether there is no such container or image."""
+        self.is_refusal = is_refusal
+        """Whether the engine answered that it will not; else it may do so later."""
 
 
 class _Client(docker.APIClient):  # type: ignore[misc]  # the SDK ships no types
@@ -72,7 +78,7 @@ class Engine:
                 _probe(address)
                 self._api = _Client(base_url=address, version=version, timeout=TIMEOUT_S)
         except ValueError as error:  # what no URL, host or path may hold
-            raise EngineError(str(error), is_missing=False) from error
+            raise EngineError(str(error)) from error
 
     @property
     def version(self) -> str:
@@ -118,7 +124,7 @@ class Engine:
                         return
                     if "error" in event:
                         line = " ".join(str(event["error"]).split())
-                        raise EngineError(line, is_missing=False)
+                        raise EngineError(line, is_refusal=True)
 
     def create(self, image: str, spec: Mapping[str, Any], gpus: Sequence[int]) -> str:
         """Make a container, and return its name."""
@@ -199,7 +205,7 @@ def _probe(address: str) -> None:
         try:
             probe.connect(path)
         except OSError as error:
-            raise EngineError(error.strerror or str(error), is_missing=False) from error
+            raise EngineError(error.strerror or str(error)) from error
 
 
 def _read_to_end(output: socket.SocketIO, timeout_s: float) -> None:
@@ -228,6 +234,8 @@ _FAILURES: Final = (
     docker.errors.DockerException,
     requests.exceptions.RequestException,
     urllib3.exceptions.HTTPError,
+    docker.errors.StreamParseError,
+    struct.error,
     OSError,
 )
 
@@ -245,9 +253,10 @@ def _translated(silence_s: float | None = None) -> Iterator[None]:
         yield
     except _SILENT as error:
         limit_s = TIMEOUT_S if silence_s is None else silence_s
-        raise EngineError(f"the engine sent nothing for {limit_s:g} s", is_missing=False) from error
+        raise EngineError(f"the engine sent nothing for {limit_s:g} s") from error
     except _FAILURES as error:
         text = getattr(error, "explanation", None) or str(error)
         status = getattr(error, "status_code", None)
         line = " ".join(str(text).split())
-        raise EngineError(line, is_missing=status == MISSING) from error
+        refused = status is not None and status not in (BUSY, *NOT_NOW)
+        raise EngineError(line, is_missing=status == MISSING, is_refusal=refused) from error

@@ -9,13 +9,14 @@ Source   rename(2): a file says which container was saved last, beside its outpu
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from omega.nodes.agent.container_engine import Engine, EngineError
 from omega.nodes.agent.container_spec import RUNNING
+from omega.nodes.agent.output_file import OutputFile
 from omega.nodes.agent.task_driver import Stream, TaskKey
 
 OUTPUT_BYTES_MAX: Final = 2**20
@@ -26,9 +27,10 @@ HEADER_BYTES_MAX: Final = 200
 class ContainerOutputs:
     """The outputs in one folder. Threads may save those of different tasks at once."""
 
-    def __init__(self, folder: Path, outputs_max: int) -> None:
+    def __init__(self, folder: Path, outputs_max: int, warn: Callable[[str], None]) -> None:
         """Find what earlier agents kept: all tasks are forgotten but those that `hold` names."""
         self._folder = folder
+        self._warn = warn
         self._outputs_max = outputs_max
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found: list[tuple[float, TaskKey]] = []
@@ -56,8 +58,11 @@ class ContainerOutputs:
 
     def read(self, key: TaskKey, stream: Stream, bytes_max: int) -> tuple[str, int, bytes]:
         """Return the container that was saved last, how many bytes all wrote, and the last."""
+        path = self._path(key, stream)
+        if _counted_aside(path).exists():  # an agent of an earlier version saved it
+            return "", *OutputFile(path).read(bytes_max)
         try:
-            with self._path(key, stream).open("rb") as file:
+            with path.open("rb") as file:
                 container, total = file.readline(HEADER_BYTES_MAX).decode("ascii").split()
                 begin, end = file.tell(), file.seek(0, os.SEEK_END)
                 file.seek(max(begin, end - bytes_max))
@@ -81,18 +86,22 @@ class ContainerOutputs:
             header = f"{container} {total + more}\n".encode("ascii")
             aside.write_bytes(header + (content + tail)[-OUTPUT_BYTES_MAX:])
             aside.rename(path)
+            _counted_aside(path).unlink(missing_ok=True)
 
     def save_and_remove(self, client: Engine, key: TaskKey, container: str) -> None:
         """Remove a container and keep its output; harmless if it is gone.
 
-        Raises EngineError and OSError.
+        Raises EngineError and OSError. An output that the engine cannot give is lost, with a
+        warning: its container would hold up the task's next start, or stay for ever.
         """
+        lost: EngineError | None = None
         try:
             self.save(client, key, container)
         except EngineError as error:
-            if not error.is_missing:
-                raise
+            lost = None if error.is_missing else error
         client.remove(container)
+        if lost is not None:
+            self._warn(f"the output of a container of task {key} could not be kept: {lost}")
 
     def end_and_remove(self, client: Engine, key: TaskKey, entry: Mapping[str, Any]) -> None:
         """Remove a container that was listed and is not to run; else as `save_and_remove`."""
@@ -103,3 +112,8 @@ class ContainerOutputs:
 
     def _path(self, key: TaskKey, stream: Stream) -> Path:
         return self._folder / str(key) / stream.value
+
+
+def _counted_aside(path: Path) -> Path:
+    """Return where earlier versions kept the count of bytes before those in a file."""
+    return path.with_name(f"{path.name}.dropped")

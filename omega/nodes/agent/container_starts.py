@@ -11,7 +11,7 @@ Source   docs/decisions/0064-engine-calls.md.
 import signal
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from threading import Event, Lock, Thread
 from typing import Any, Final
 
@@ -26,6 +26,10 @@ STARTS_AT_ONCE_MAX: Final = 4
 
 class StartEnded(Exception):
     """A start was ended before its program ran."""
+
+
+class StartLost(Exception):
+    """A start came to nothing because the engine was away or had no time: no fault of the task."""
 
 
 class Start:
@@ -80,6 +84,9 @@ class Start:
         except NotStarted as error:
             restarts, why = self.launch.restarts, str(error)
             self.refused = Exit(cause=ExitCause.NOT_STARTED, restarts=restarts, detail=why)
+        except StartLost as error:
+            restarts, why = self.launch.restarts, str(error)
+            self.refused = Exit(cause=ExitCause.LOST, restarts=restarts, detail=why)
         except Exception as error:
             self.error = error
         finally:
@@ -126,26 +133,28 @@ class Starts:
             start.run(self._make)
 
     def _make(self, start: Start) -> None:
-        """Create and start a container. Raises NotStarted and StartEnded."""
+        """Create and start a container. Raises NotStarted, StartEnded and StartLost."""
         start.go_on(touches_containers=False)
         try:
             client = self._connected()
         except EngineError as error:
-            raise NotStarted(f"the container engine does not answer: {error}") from error
+            raise StartLost(f"the container engine does not answer: {error}") from error
         with closing(client):
             try:
                 container = self._created(client, start)
             except (EngineError, OSError) as error:
-                raise NotStarted(f"the container was not created: {error}") from error
+                raise _failed(f"the container was not created: {error}", error) from error
             try:
                 start.go_on(touches_containers=True)
                 client.start(container)
             except (EngineError, StartEnded) as error:
-                with suppress(EngineError):
+                try:
                     client.remove(container)
+                except EngineError:
+                    return  # it may run: the next list of containers tells
                 if isinstance(error, StartEnded):
                     raise
-                raise NotStarted(f"the container was not started: {error}") from error
+                raise _failed(f"the container was not started: {error}", error) from error
 
     def _created(self, client: Engine, start: Start) -> str:
         """Create a container and return its id. Raises EngineError, OSError, and as `_make`."""
@@ -171,3 +180,9 @@ class Starts:
             client.pull(image, is_wanted=lambda: not start.signal)
         except EngineError as error:
             raise NotStarted(f"the image {image!r} could not be pulled: {error}") from error
+
+
+def _failed(why: str, error: Exception) -> Exception:
+    """Return what a start fails with: the same start may succeed if the engine did not refuse."""
+    is_lost = isinstance(error, EngineError) and not error.is_refusal
+    return StartLost(why) if is_lost else NotStarted(why)

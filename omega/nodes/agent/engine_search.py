@@ -15,9 +15,10 @@ from typing import Final
 
 from omega.clock import Clock
 from omega.errors import SettingsError
-from omega.nodes.agent.task_driver import ClosableDriver
+from omega.nodes.agent.task_driver import ClosableDriver, TaskKey
 
 LIBRARY: Final = "docker"
+NO_LIBRARY: Final = "containers need the extra `containers` to be installed"
 
 
 def find_engine() -> str | None:
@@ -43,6 +44,22 @@ def addresses(env: Mapping[str, str]) -> Sequence[str]:
     return [*named, *(f"unix://{socket}" for socket in sockets)]
 
 
+def kill_containers(engine: str, agent: str) -> set[TaskKey]:
+    """Kill the containers of an agent that run; return their tasks.
+
+    Raises SettingsError without the library or an answer of the engine.
+    """
+    if find_spec(LIBRARY) is None:
+        raise SettingsError([NO_LIBRARY])
+    module = import_module("omega.nodes.agent.container_driver")
+    try:
+        killed: set[TaskKey] = module.kill_containers(engine, agent)
+    except module.EngineError as error:
+        why = f"the container engine at {engine!r} does not answer: {error}"
+        raise SettingsError([why]) from error
+    return killed
+
+
 def container_driver(
     folder: Path,
     clock: Clock,
@@ -54,7 +71,7 @@ def container_driver(
 ) -> ClosableDriver:
     """Return the driver for an engine. Raises SettingsError without its library or an answer."""
     if find_spec(LIBRARY) is None:
-        raise SettingsError(["containers need the extra `containers` to be installed"])
+        raise SettingsError([NO_LIBRARY])
     module = import_module("omega.nodes.agent.container_driver")
     driver: ClosableDriver = module.ContainerDriver(
         folder, clock, agent=agent, engine=engine, env_dirs=env_dirs, warn=warn

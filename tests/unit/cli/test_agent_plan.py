@@ -48,3 +48,12 @@ def test_the_watchdog_of_an_earlier_lease_is_at_work_until_the_machine_is_free(
         assert Deadline(tmp_path).read() is None
         clock.advance(2)
         assert [] == store.expire_machines()
+
+
+def test_the_folder_is_the_same_wherever_the_agent_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name is on the containers, by which the next agent finds them."""
+    monkeypatch.chdir(tmp_path)
+    assert tmp_path / "state" == AgentPlan(state_dir=Path("state")).folder(Path("data"))
+    assert tmp_path / "data/agents/a_b" == AgentPlan(name="a/b").folder(Path("data"))

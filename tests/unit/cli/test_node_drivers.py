@@ -1,12 +1,10 @@
 """Which engine an agent is to work with."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from omega.cli.node.drivers import engine_to_use, kill_containers
-from omega.clock import Clock, ManualClock
 from omega.errors import BadInput, SettingsError
 from tests.agent.agent_processes import note_container
 
@@ -66,17 +64,17 @@ def test_a_link_to_the_socket_is_the_same_engine(tmp_path: Path, said: list[str]
 
 
 def test_an_engine_that_is_away_keeps_no_other_from_being_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also the one of the option: tasks of an agent of an earlier version are on no record."""
     note_container(tmp_path, ENGINE)
     asked: list[str] = []
 
-    def away(folder: Path, clock: Clock, engine: str, warn: Callable[[str], None]) -> None:
+    def away(engine: str, agent: str) -> None:
         asked.append(engine)
         raise SettingsError([f"{engine} is away"])
 
-    monkeypatch.setattr("omega.cli.node.drivers.container_tasks", away)
+    monkeypatch.setattr("omega.nodes.agent.engine_search.kill_containers", away)
     with pytest.raises(SettingsError, match=f"{ENGINE} is away"):
-        kill_containers(tmp_path, ManualClock(), "auto", said.append)
+        kill_containers(tmp_path, "auto")
     assert [ENGINE, OTHER] == asked

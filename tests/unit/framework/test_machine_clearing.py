@@ -108,6 +108,17 @@ class TestClearing:
         assert 1 == self.check()
         assert 1 == status_of(self.store, job).placed
 
+    def test_tasks_that_ask_for_nothing_are_lost_when_the_machine_fails_again(self) -> None:
+        self.put(MachineState.DOWN, 1)
+        self.check()
+        self.put(MachineState.OPEN, 1)
+        self.check()
+        job = a_running_job(self.store, a_spec(), [1], cpu_milli=0)
+        self.put(MachineState.DOWN, 1)
+
+        assert 1 == self.check()
+        assert 0 == status_of(self.store, job).placed
+
     def test_a_second_one_finds_nothing_left_to_do(self) -> None:
         a_running_job(self.store, a_spec(2), [1, 2])
         self.put(MachineState.DOWN, 1)

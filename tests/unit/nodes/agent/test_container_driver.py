@@ -12,9 +12,10 @@ from omega.clock import RealClock
 from omega.model.exits import Exit, ExitCause
 from omega.model.programs import Program
 from omega.nodes.agent import container_engine
-from omega.nodes.agent.container_driver import ContainerDriver
+from omega.nodes.agent.container_driver import ContainerDriver, kill_containers
 from omega.nodes.agent.container_engine import Engine, EngineError
 from omega.nodes.agent.container_starts import STARTS_AT_ONCE_MAX
+from omega.nodes.agent.output_file import OutputFile
 from omega.nodes.agent.task_driver import Launch, Stream, TaskKey
 from tests.agent.waiting import ended, until
 from tests.unit.nodes.agent.fake_engine import IMAGE, FakeEngine, fake_engine
@@ -378,6 +379,113 @@ class TestOutputs:
         kept = [stdout(second, key)[0] > 0 for key in (KEY, OTHER, THIRD)]
         assert [True, False, True] == kept
         second.close()
+
+    def test_one_that_the_engine_cannot_give_holds_up_no_removal(
+        self,
+        engine: FakeEngine,
+        driver: ContainerDriver,
+        said: list[str],
+    ) -> None:
+        run_to_end(driver, engine, a_launch())
+        engine.refused.add("GET logs")
+        driver.forget(KEY)
+        assert {} == engine.containers
+        (line,) = said
+        assert "the output of a container of task 1-0-1000 could not be kept" in line
+
+        driver.start(a_launch(OTHER))
+        engine.end(running(driver, engine, OTHER))
+        ended(driver, OTHER)
+        driver.start(a_launch(OTHER, restarts=1))
+        running(driver, engine, OTHER)
+        assert driver.look() == {OTHER: None}
+
+    def test_what_an_earlier_version_saved_is_counted(
+        self, engine: FakeEngine, driver: ContainerDriver, tmp_path: Path
+    ) -> None:
+        folder = tmp_path / "containers" / str(KEY)
+        folder.mkdir()
+        OutputFile(folder / "stdout").replace(5_000, b"no header\n1 2\n")
+        assert (5_000, b"no header\n1 2\n") == stdout(driver)
+        run_to_end(driver, engine, a_launch())
+        written = stdout(driver)
+        assert (5_006, b"no header\n1 2\nof c0\n") == written
+        driver.forget(KEY)
+        assert written == stdout(driver)
+        assert {"stdout", "stderr"} == set(os.listdir(folder))
+
+
+class TestHangingEngines:
+    """What an engine that is late or broken does to one task is no failure of it, nor others'."""
+
+    @pytest.mark.parametrize("call", ["POST create", "GET list"])
+    def test_a_start_that_gets_no_answer_is_lost(
+        self,
+        engine: FakeEngine,
+        driver: ContainerDriver,
+        monkeypatch: pytest.MonkeyPatch,
+        call: str,
+    ) -> None:
+        engine.held[call] = threading.Event()
+        monkeypatch.setattr(container_engine, "TIMEOUT_S", 0.5)
+        driver.start(a_launch(restarts=2))
+        start = driver._starting[KEY]  # noqa: SLF001
+        until(start.done.is_set)
+        assert start.refused is not None
+        assert (ExitCause.LOST, 2) == (start.refused.cause, start.refused.restarts)
+
+    def test_one_that_may_have_started_and_cannot_be_removed_is_looked_at(
+        self, engine: FakeEngine, driver: ContainerDriver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        engine.held["POST start"] = threading.Event()
+        engine.refused.add("DELETE remove")
+        monkeypatch.setattr(container_engine, "TIMEOUT_S", 0.5)
+        driver.start(a_launch())
+        start = driver._starting[KEY]  # noqa: SLF001
+        until(start.done.is_set)
+        (container,) = engine.containers.values()
+        container["State"] = "running"
+
+        until(lambda: not driver.look()[KEY] and not driver._starting)  # noqa: SLF001
+        engine.end(container["Id"])
+        assert Exit(cause=ExitCause.EXITED, code=0) == ended(driver, KEY)
+
+    def test_one_that_cannot_be_inspected_hides_no_other(
+        self, engine: FakeEngine, driver: ContainerDriver, said: list[str]
+    ) -> None:
+        driver.start(a_launch())
+        engine.end(running(driver, engine))
+        engine.add(labels(OTHER), "running")
+        engine.refused.add("GET json")
+        until(lambda: OTHER in driver.look())
+        assert {KEY: None, OTHER: None} == driver.look()
+        assert any("the container of task 1-0-1000 cannot be looked at" in line for line in said)
+        engine.refused.clear()
+        assert Exit(cause=ExitCause.EXITED, code=0) == ended(driver, KEY)
+
+    def test_a_signal_waits_for_a_container_that_is_not_listed_yet(
+        self, engine: FakeEngine, driver: ContainerDriver
+    ) -> None:
+        driver.start(a_launch())
+        start = driver._starting[KEY]  # noqa: SLF001
+        until(start.done.is_set)
+        engine.refused.add("GET list")
+        until(lambda: driver.look() and not driver._starting)  # noqa: SLF001
+        driver.signal(KEY, "TERM")
+        assert not engine.asked("POST kill")
+        engine.refused.clear()
+        assert ended(driver, KEY).is_success
+        assert 1 == engine.asked("POST kill")
+
+
+def test_who_kills_asks_for_nothing_else(engine: FakeEngine) -> None:
+    """An agent's lease is over: there is no time for outputs and old containers."""
+    for key, state in ((KEY, "running"), (KEY, "running"), (OTHER, "exited"), (THIRD, "paused")):
+        engine.add(labels(key), state)
+    engine.add({**labels(), "omega.agent": "another"}, "running")
+    assert {KEY, THIRD} == kill_containers(engine.address, AGENT)
+    assert ["GET list", *["POST kill"] * 3] == engine.calls
+    assert set() == kill_containers(engine.address, AGENT)
 
 
 def test_a_start_and_an_end_make_no_more_calls_than_they_need(
