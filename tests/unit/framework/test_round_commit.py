@@ -121,17 +121,6 @@ class TestRound:
             progress=self.store.progress(integers()),
         )
 
-    def test_a_job_that_claims_nothing_is_in_no_transaction(self) -> None:
-        """A transaction without a claiming job has no jobs among which to share its time."""
-        first, second = self.waiting(1, 1)
-        told = self.played(
-            JobClaims(first, Claims.none(), 0),
-            JobClaims(second, some_claims([0], [1]), 1),
-            waiting=[first, second],
-        )
-        assert [[second.id]] == [[it.job for it in one.jobs] for one in self.answers.transactions]
-        assert [0, 1] == [told[job.id].placed for job in (first, second)]
-
     def test_a_round_is_planned_on_a_fresh_view_and_takes_its_time(self) -> None:
         jobs = self.waiting(1, 2)
         (running,) = self.recalled([1])

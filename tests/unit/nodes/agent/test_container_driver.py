@@ -3,101 +3,32 @@
 import os
 import signal as signals
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from omega.clock import RealClock
 from omega.model.exits import Exit, ExitCause
-from omega.model.programs import Program
 from omega.nodes.agent import container_engine
-from omega.nodes.agent.container_driver import ContainerDriver, kill_containers
+from omega.nodes.agent.container_driver import ContainerDriver
 from omega.nodes.agent.container_engine import Engine, EngineError
 from omega.nodes.agent.container_starts import STARTS_AT_ONCE_MAX
 from omega.nodes.agent.output_file import OutputFile
-from omega.nodes.agent.task_driver import Launch, Stream, TaskKey
+from omega.nodes.agent.task_driver import TaskKey
 from tests.agent.waiting import ended, until
-from tests.unit.nodes.agent.fake_engine import IMAGE, FakeEngine, fake_engine
-
-KEY, OTHER, THIRD = (TaskKey(job, 0, 1_000) for job in (1, 2, 3))
-AWAY = "away:1"
-AGENT = "a"
-
-
-@pytest.fixture
-def engine() -> Iterator[FakeEngine]:
-    with fake_engine() as fake:
-        yield fake
-
-
-@pytest.fixture
-def said() -> list[str]:
-    """What the driver warned of."""
-    return []
-
-
-@pytest.fixture
-def driver(engine: FakeEngine, tmp_path: Path, said: list[str]) -> Iterator[ContainerDriver]:
-    driver = opened(engine, tmp_path, said)
-    yield driver
-    engine.over.set()
-    driver.close()
-    engine.pull_goes_on.set()
-    until(lambda: not starters())
-
-
-def opened(
-    engine: FakeEngine, folder: Path, said: list[str], *, outputs_max: int = 1_000
-) -> ContainerDriver:
-    return ContainerDriver(
-        folder / "containers",
-        RealClock(),
-        agent=AGENT,
-        engine=engine.address,
-        outputs_max=outputs_max,
-        warn=said.append,
-    )
-
-
-def a_launch(key: TaskKey = KEY, image: str = IMAGE, restarts: int = 0) -> Launch:
-    program = Program(command=("x",), image=image)
-    return Launch(key=key, program=program, env={}, cpu_milli=0, memory_mib=0, restarts=restarts)
-
-
-def labels(key: TaskKey = KEY, restarts: int = 0) -> dict[str, str]:
-    return {"omega.agent": AGENT, "omega.task": str(key), "omega.restarts": str(restarts)}
-
-
-def starters() -> list[threading.Thread]:
-    return [it for it in threading.enumerate() if it.name.startswith("container")]
-
-
-def running(driver: ContainerDriver, engine: FakeEngine, key: TaskKey = KEY) -> str:
-    """Wait until the container of a task runs; return its id."""
-
-    def ids() -> list[str]:
-        driver.look()
-        return [
-            name
-            for name, it in engine.containers.items()
-            if labels(key).items() - {("omega.restarts", "0")} <= it["Labels"].items()
-            and it["State"] == "running"
-        ]
-
-    until(lambda: ids() and not driver._starting)  # noqa: SLF001
-    (name,) = ids()
-    return name
-
-
-def run_to_end(driver: ContainerDriver, engine: FakeEngine, launch: Launch) -> None:
-    driver.start(launch)
-    engine.end(running(driver, engine, launch.key))
-    ended(driver, launch.key)
-
-
-def stdout(driver: ContainerDriver, key: TaskKey = KEY) -> tuple[int, bytes]:
-    return driver.output(key, Stream.STDOUT, 100)
+from tests.unit.nodes.agent.container_steps import (
+    AWAY,
+    KEY,
+    OTHER,
+    THIRD,
+    a_launch,
+    labels,
+    opened,
+    run_to_end,
+    running,
+    starters,
+    stdout,
+)
+from tests.unit.nodes.agent.fake_engine import FakeEngine
 
 
 class TestTimeLimits:
@@ -413,79 +344,6 @@ class TestOutputs:
         driver.forget(KEY)
         assert written == stdout(driver)
         assert {"stdout", "stderr"} == set(os.listdir(folder))
-
-
-class TestHangingEngines:
-    """What an engine that is late or broken does to one task is no failure of it, nor others'."""
-
-    @pytest.mark.parametrize("call", ["POST create", "GET list"])
-    def test_a_start_that_gets_no_answer_is_lost(
-        self,
-        engine: FakeEngine,
-        driver: ContainerDriver,
-        monkeypatch: pytest.MonkeyPatch,
-        call: str,
-    ) -> None:
-        engine.held[call] = threading.Event()
-        monkeypatch.setattr(container_engine, "TIMEOUT_S", 0.5)
-        driver.start(a_launch(restarts=2))
-        start = driver._starting[KEY]  # noqa: SLF001
-        until(start.done.is_set)
-        assert start.refused is not None
-        assert (ExitCause.LOST, 2) == (start.refused.cause, start.refused.restarts)
-
-    def test_one_that_may_have_started_and_cannot_be_removed_is_looked_at(
-        self, engine: FakeEngine, driver: ContainerDriver, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        engine.held["POST start"] = threading.Event()
-        engine.refused.add("DELETE remove")
-        monkeypatch.setattr(container_engine, "TIMEOUT_S", 0.5)
-        driver.start(a_launch())
-        start = driver._starting[KEY]  # noqa: SLF001
-        until(start.done.is_set)
-        (container,) = engine.containers.values()
-        container["State"] = "running"
-
-        until(lambda: not driver.look()[KEY] and not driver._starting)  # noqa: SLF001
-        engine.end(container["Id"])
-        assert Exit(cause=ExitCause.EXITED, code=0) == ended(driver, KEY)
-
-    def test_one_that_cannot_be_inspected_hides_no_other(
-        self, engine: FakeEngine, driver: ContainerDriver, said: list[str]
-    ) -> None:
-        driver.start(a_launch())
-        engine.end(running(driver, engine))
-        engine.add(labels(OTHER), "running")
-        engine.refused.add("GET json")
-        until(lambda: OTHER in driver.look())
-        assert {KEY: None, OTHER: None} == driver.look()
-        assert any("the container of task 1-0-1000 cannot be looked at" in line for line in said)
-        engine.refused.clear()
-        assert Exit(cause=ExitCause.EXITED, code=0) == ended(driver, KEY)
-
-    def test_a_signal_waits_for_a_container_that_is_not_listed_yet(
-        self, engine: FakeEngine, driver: ContainerDriver
-    ) -> None:
-        driver.start(a_launch())
-        start = driver._starting[KEY]  # noqa: SLF001
-        until(start.done.is_set)
-        engine.refused.add("GET list")
-        until(lambda: driver.look() and not driver._starting)  # noqa: SLF001
-        driver.signal(KEY, "TERM")
-        assert not engine.asked("POST kill")
-        engine.refused.clear()
-        assert ended(driver, KEY).is_success
-        assert 1 == engine.asked("POST kill")
-
-
-def test_who_kills_asks_for_nothing_else(engine: FakeEngine) -> None:
-    """An agent's lease is over: there is no time for outputs and old containers."""
-    for key, state in ((KEY, "running"), (KEY, "running"), (OTHER, "exited"), (THIRD, "paused")):
-        engine.add(labels(key), state)
-    engine.add({**labels(), "omega.agent": "another"}, "running")
-    assert {KEY, THIRD} == kill_containers(engine.address, AGENT)
-    assert ["GET list", *["POST kill"] * 3] == engine.calls
-    assert set() == kill_containers(engine.address, AGENT)
 
 
 def test_a_start_and_an_end_make_no_more_calls_than_they_need(
