@@ -110,7 +110,7 @@ def in_its_order(
     Raises InvariantBroken if that loses, adds or repeats jobs: one that is lost would be under its
     lease, and attempted by nobody, for as long as the process runs.
     """
-    ordered = scheduler.order(jobs, view)
+    ordered = list(scheduler.order(jobs, view))
     if sorted(job.id for job in ordered) != sorted(job.id for job in jobs):
         raise InvariantBroken(f"{scheduler.kind}.order must return the jobs it was given")
     return ordered

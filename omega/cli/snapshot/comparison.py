@@ -118,8 +118,8 @@ class Comparison:
         console.print(table)
         console.print(
             f"simulated: means of {things(len(self.seeds), 'run')} ± standard deviation;"
-            " first as it was, with what deciding and commits took; of what happened, the deviation"
-            f" is estimated from {PARTS} parts of its time",
+            " first as it was, with what deciding and commits took"
+            + (f"; what happened: ± from {PARTS} parts of its time" if self._varies else ""),
             style="dim",
             highlight=False,
             soft_wrap=True,
@@ -188,8 +188,9 @@ class Comparison:
         for measure in MEASURES:
             seen, mean = self._happened[kind][measure], means.get(kind, {}).get(measure)
             deviation = (deviations.get(kind) or {}).get(measure)
-            varies = hypot(deviation or 0.0, self._varies.get(kind, {}).get(measure, 0.0))
-            if seen is not None and mean is not None and varies:
+            if seen is None or mean is None or deviation is None:
+                continue
+            if varies := hypot(deviation, self._varies.get(kind, {}).get(measure, 0.0)):
                 off[measure] = round((seen - mean) / varies, 2)
         return off
 

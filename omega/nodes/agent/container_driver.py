@@ -80,7 +80,7 @@ class ContainerDriver:
             pull: whether an image that is missing may be pulled.
             outputs_max: of so many forgotten tasks the output is kept.
             env_dirs: where files of variables may lie.
-            warn: receives a line for the operator; of equal ones in a row the first.
+            warn: receives a line for the operator; equal ones once, until a look needs none.
 
         Raises:
             SettingsError: the engine does not answer.
@@ -90,7 +90,9 @@ class ContainerDriver:
         self._engine = engine
         self._env_dirs = tuple(env_dirs)
         self._warn = warn
-        self._said = ""
+        self._said: set[str] = set()
+        """Warnings since the last look without any."""
+        self._has_warned = False
         self._outputs = ContainerOutputs(folder, outputs_max, self._warn_once)
         self._starts = Starts(self._connected, self._outputs, agent=agent, pull=pull)
         self._starting: dict[TaskKey, Start] = {}
@@ -130,14 +132,15 @@ class ContainerDriver:
         now = self._clock.now()
         if now >= self._poll_at:
             self._poll_at = now + POLL_S
+            self._has_warned = False
             try:
                 self._finish_starts()
                 self._refresh()
             except EngineError as error:
                 self._warn_once(f"the container engine does not answer: {error}")
             else:
-                if all(len(ids) == 1 for ids in self._ids.values()):  # else it was said of others
-                    self._said = ""
+                if not self._has_warned:
+                    self._said.clear()
         return dict(self._shown)
 
     def signal(self, key: TaskKey, signal: str) -> None:
@@ -232,6 +235,8 @@ class ContainerDriver:
                 raise start.error
             if start.refused is not None:
                 self._shown[key] = start.refused
+                if start.refused.cause is ExitCause.LOST:
+                    self._warn_once(f"task {key} is started again: {start.refused.detail}")
             elif start.signal:
                 self._pending[key] = start.signal
 
@@ -245,17 +250,18 @@ class ContainerDriver:
                 continue
             if key not in self._starting:
                 found.setdefault(key, []).append(entry)
+        is_late = False  # an engine that hangs is asked once
         for key, entries in found.items():
             *earlier, latest = by_age(entries)
             left = [entry["Id"] for entry in earlier if not self._is_removed(key, entry)]
             self._ids[key] = (*left, latest["Id"])
             self._outputs.hold(key)
             self._restarts.setdefault(key, restarts_of(latest["Labels"]))
-            if self._shown.get(key) is None:
+            if self._shown.setdefault(key, None) is None and not is_late:
                 try:
                     self._shown[key] = self._end_of(key, latest)
                 except EngineError as error:  # the others do not wait for one that is broken
-                    self._shown[key] = None
+                    is_late = error.status is None
                     self._warn_once(f"the container of task {key} cannot be looked at: {error}")
             if self._shown[key] is None and (signal := self._pending.pop(key, None)) is not None:
                 self.signal(key, signal)
@@ -291,8 +297,9 @@ class ContainerDriver:
             return not error.is_missing
 
     def _warn_once(self, line: str) -> None:
-        if line != self._said:
-            self._said = line
+        self._has_warned = True
+        if line not in self._said:
+            self._said.add(line)
             self._warn(line)
 
     def close(self) -> None:
@@ -311,17 +318,24 @@ class ContainerDriver:
 def kill_containers(engine: str, agent: str) -> set[TaskKey]:
     """Kill all containers of an agent that run; return their tasks.
 
-    Nothing else is asked of the engine: whoever kills has little time. Raises EngineError.
+    Nothing else is asked of the engine: whoever kills has little time. Raises EngineError, also if
+    one could not be killed, after all were tried.
     """
     killed: set[TaskKey] = set()
+    failed: EngineError | None = None
     with closing(Engine(engine)) as client:
         for entry in client.containers({LABEL_AGENT: agent}):
             if entry["State"] not in RUNNING:
                 continue
-            with suppress(EngineError):  # it may have ended by now; the next list tells
+            try:
                 client.kill(entry["Id"], "SIGKILL")
+            except EngineError as error:
+                if not error.has_ended:
+                    failed = error
             with suppress(KeyError, ValueError):
                 killed.add(TaskKey.of_text(entry["Labels"][LABEL_TASK]))
+    if failed is not None:
+        raise failed
     return killed
 
 

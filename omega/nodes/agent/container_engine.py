@@ -28,9 +28,11 @@ TIMEOUT_S: Final = 30
 PULL_SILENCE_S: Final = 600
 """The same for pulls, which may take as long as they like while they make progress. Registries may
 make clients wait, and Podman says nothing while it unpacks a layer, which may hold many GiB."""
+INVALID: Final = 400
 MISSING: Final = 404
 BUSY: Final = 409
-"""Among others: the removal of a container is in progress already."""
+"""A container's removal is in progress already, or it does not run and cannot be killed."""
+FAILED: Final = 500
 NOT_NOW: Final = (502, 503, 504)
 READ_BYTES: Final = 65_536
 UNIX: Final = "http+unix://"
@@ -41,12 +43,25 @@ OF_HOST: Final = frozenset({"init", "nano_cpus", "mem_limit", "memswap_limit", "
 class EngineError(Exception):
     """The engine refused a call, or did not answer."""
 
-    def __init__(self, line: str, *, is_missing: bool = False, is_refusal: bool = False) -> None:
+    def __init__(self, line: str, status: int | None = None) -> None:
+        """`status` is that of the answer, as in HTTP; None without an answer."""
         super().__init__(line)
-        self.is_missing = is_missing
+        self.status = status
+
+    @property
+    def is_missing(self) -> bool:
         """Whether there is no such container or image."""
-        self.is_refusal = is_refusal
+        return self.status == MISSING
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether a container could not be killed because it does not run."""
+        return self.status in (MISSING, BUSY)
+
+    @property
+    def is_refusal(self) -> bool:
         """Whether the engine answered that it will not; else it may do so later."""
+        return self.status is not None and self.status not in (BUSY, *NOT_NOW)
 
 
 class _Client(docker.APIClient):  # type: ignore[misc]  # the SDK ships no types
@@ -124,7 +139,7 @@ class Engine:
                         return
                     if "error" in event:
                         line = " ".join(str(event["error"]).split())
-                        raise EngineError(line, is_refusal=True)
+                        raise EngineError(line, FAILED)
 
     def create(self, image: str, spec: Mapping[str, Any], gpus: Sequence[int]) -> str:
         """Make a container, and return its name."""
@@ -240,6 +255,12 @@ _FAILURES: Final = (
 )
 
 
+# What the SDK does not even ask an engine for, such as GPUs of one that is too old.
+_REFUSED_BY_SDK: Final = (
+    docker.errors.InvalidVersion,
+    docker.errors.InvalidArgument,
+    docker.errors.NullResource,
+)
 _SILENT: Final = (
     requests.exceptions.ReadTimeout,
     urllib3.exceptions.ReadTimeoutError,
@@ -258,5 +279,6 @@ def _translated(silence_s: float | None = None) -> Iterator[None]:
         text = getattr(error, "explanation", None) or str(error)
         status = getattr(error, "status_code", None)
         line = " ".join(str(text).split())
-        refused = status is not None and status not in (BUSY, *NOT_NOW)
-        raise EngineError(line, is_missing=status == MISSING, is_refusal=refused) from error
+        if status is None and isinstance(error, _REFUSED_BY_SDK):
+            status = INVALID
+        raise EngineError(line, status) from error

@@ -31,6 +31,8 @@ class ContainerOutputs:
         """Find what earlier agents kept: all tasks are forgotten but those that `hold` names."""
         self._folder = folder
         self._warn = warn
+        self._late: set[str] = set()
+        """Containers whose output an engine that answered too late did not give once."""
         self._outputs_max = outputs_max
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found: list[tuple[float, TaskKey]] = []
@@ -85,21 +87,27 @@ class ContainerOutputs:
             aside = path.with_name(f"{path.name}.new")
             header = f"{container} {total + more}\n".encode("ascii")
             aside.write_bytes(header + (content + tail)[-OUTPUT_BYTES_MAX:])
-            aside.rename(path)
+            # First: a file with the new header is never read as one of an earlier version.
             _counted_aside(path).unlink(missing_ok=True)
+            aside.rename(path)
 
     def save_and_remove(self, client: Engine, key: TaskKey, container: str) -> None:
         """Remove a container and keep its output; harmless if it is gone.
 
-        Raises EngineError and OSError. An output that the engine cannot give is lost, with a
-        warning: its container would hold up the task's next start, or stay for ever.
+        Raises EngineError and OSError. An output that the engine refuses, or twice does not give,
+        is lost, with a warning: its container would hold up the task's next start, or stay for
+        ever.
         """
         lost: EngineError | None = None
         try:
             self.save(client, key, container)
         except EngineError as error:
+            if not error.is_refusal and container not in self._late:
+                self._late.add(container)
+                raise
             lost = None if error.is_missing else error
         client.remove(container)
+        self._late.discard(container)
         if lost is not None:
             self._warn(f"the output of a container of task {key} could not be kept: {lost}")
 

@@ -1,12 +1,14 @@
 """The container driver with an engine that is late or broken, and the watchdog's kill."""
 
 import threading
+from pathlib import Path
 
 import pytest
 
 from omega.model.exits import Exit, ExitCause
 from omega.nodes.agent import container_engine
 from omega.nodes.agent.container_driver import ContainerDriver, kill_containers
+from omega.nodes.agent.container_engine import EngineError
 from tests.agent.waiting import ended, until
 from tests.unit.nodes.agent.container_steps import (
     AGENT,
@@ -15,6 +17,8 @@ from tests.unit.nodes.agent.container_steps import (
     THIRD,
     a_launch,
     labels,
+    opened,
+    run_to_end,
     running,
 )
 from tests.unit.nodes.agent.fake_engine import FakeEngine
@@ -64,7 +68,10 @@ class TestHangingEngines:
         engine.refused.add("GET json")
         until(lambda: OTHER in driver.look())
         assert {KEY: None, OTHER: None} == driver.look()
-        assert any("the container of task 1-0-1000 cannot be looked at" in line for line in said)
+        looks = engine.asked("GET json")
+        until(lambda: driver.look() and engine.asked("GET json") > looks + 2)
+        (line,) = said
+        assert "the container of task 1-0-1000 cannot be looked at" in line
         engine.refused.clear()
         assert Exit(cause=ExitCause.EXITED, code=0) == ended(driver, KEY)
 
@@ -91,3 +98,39 @@ def test_who_kills_asks_for_nothing_else(engine: FakeEngine) -> None:
     assert {KEY, THIRD} == kill_containers(engine.address, AGENT)
     assert ["GET list", *["POST kill"] * 3] == engine.calls
     assert set() == kill_containers(engine.address, AGENT)
+
+
+def test_who_kills_says_so_if_one_could_not_be_killed(engine: FakeEngine) -> None:
+    engine.add(labels(), "paused")
+    engine.add(labels(OTHER), "running")
+    engine.refused.add("POST kill")
+    with pytest.raises(EngineError, match="POST kill is refused"):
+        kill_containers(engine.address, AGENT)
+    assert 2 == engine.asked("POST kill"), "all were tried"
+
+
+def test_an_output_that_comes_too_late_is_asked_for_once_more(
+    engine: FakeEngine, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(container_engine, "TIMEOUT_S", 0.5)
+    driver = opened(engine, tmp_path, said)
+    run_to_end(driver, engine, a_launch())
+    engine.are_logs_silent = True
+    driver.forget(KEY)
+    assert 1 == len(engine.containers)
+    assert [True, False] == ["not be removed" in said[0], "not be kept" in said[0]]
+    driver.forget(KEY)
+    assert {} == engine.containers
+    assert "not be kept" in said[-1]
+    driver.close()
+
+
+def test_a_start_that_is_lost_is_said(
+    engine: FakeEngine, driver: ContainerDriver, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.held["POST create"] = threading.Event()
+    monkeypatch.setattr(container_engine, "TIMEOUT_S", 0.5)
+    driver.start(a_launch())
+    assert ended(driver, KEY).cause is ExitCause.LOST
+    why = "the container was not created: the engine sent nothing for 0.5 s"
+    assert [f"task {KEY} is started again: {why}"] == said
