@@ -184,7 +184,11 @@ class Database:
             session.connection.execute(timeout, [DEADLOCK_TIMEOUT])
         except psycopg.errors.InsufficientPrivilege:
             grant = sql.SQL("GRANT SET ON PARAMETER deadlock_timeout TO {}")
-            self.observer.execute(grant.format(sql.Identifier(session.connection.info.user)))
+            with self.observer.transaction():
+                # All databases of the server share the row that is changed: two grants at a time
+                # fail, and other processes run these tests on it too.
+                self.observer.execute("LOCK TABLE pg_parameter_acl IN EXCLUSIVE MODE")
+                self.observer.execute(grant.format(sql.Identifier(session.connection.info.user)))
             session.connection.execute(timeout, [DEADLOCK_TIMEOUT])
 
     def query(self, query: str, parameters: Sequence[object] = ()) -> Rows:

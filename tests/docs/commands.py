@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from io import StringIO
 from typing import Any
 
@@ -37,7 +38,7 @@ def problem_with(line: str) -> str | None:
         case ["omega", *rest] | ["python", "-m", "omega.cli", *rest]:
             return problem_with_omega(rest)
         case ["python", "-m", "benchmarks" | "schedulers.ml_gpu" as module, *rest]:
-            return _complaint(typer.main.get_command(MODULES[module]()), rest)
+            return _complaint(_app_of(module), rest)
         case ["docker", "compose", "run" | "exec", *rest] if "omega" in rest:
             return problem_with_omega(rest[rest.index("omega") + 1 :])
         case ["make", *rest]:
@@ -49,11 +50,16 @@ def problem_with(line: str) -> str | None:
 
 def problem_with_omega(words: Sequence[str]) -> str | None:
     """Say what the real command line complains of; nothing is run."""
-    return _complaint(typer.main.get_command(build(words)), words)
+    return _complaint(build(words), words)
 
 
-def _complaint(command: Any, words: Sequence[str]) -> str | None:  # noqa: ANN401 - typer's own, which has no public name
-    _silence(command)
+@cache
+def _app_of(module: str) -> typer.Typer:
+    return MODULES[module]()
+
+
+def _complaint(app: typer.Typer, words: Sequence[str]) -> str | None:
+    command = _silent(app)
     said = StringIO()
     with redirect_stdout(said), redirect_stderr(said):
         try:
@@ -62,6 +68,14 @@ def _complaint(command: Any, words: Sequence[str]) -> str | None:  # noqa: ANN40
             if end.code:
                 return " ".join(said.getvalue().split()) or f"exit code {end.code}"
     return None
+
+
+@cache  # to make a command takes longer than to read many lines
+def _silent(app: typer.Typer) -> Any:  # noqa: ANN401 - typer's own, which has no public name
+    """Return the command of an app, which reads its arguments and runs nothing."""
+    command = typer.main.get_command(app)
+    _silence(command)
+    return command
 
 
 def _silence(command: Any) -> None:  # noqa: ANN401 - likewise

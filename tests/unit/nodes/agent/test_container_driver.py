@@ -159,6 +159,7 @@ class TestEndedStarts:
         assert engine.silent.is_set()
         assert [True] == [it.daemon for it in starters()], "one would hold up the process's end"
         engine.over.set()
+        engine.pull_goes_on.set()
         until(lambda: not starters())
         assert not engine.asked("POST create")
 

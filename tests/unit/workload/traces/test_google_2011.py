@@ -115,6 +115,7 @@ def test_a_task_that_ends_before_it_is_scheduled_does_not_come_back(workload: Wo
     assert [1] == [arrival.spec.tasks for arrival in back]
 
 
+@pytest.mark.slow
 @pytest.mark.trace
 def test_the_published_start_state_fits_once_the_lowest_priorities_are_dropped(
     published: Path, dose: Dose
