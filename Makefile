@@ -120,8 +120,8 @@ db: $(READY) ## Make the database ready: start it, and bring its tables up to da
 
 # All of the slow tests would take it beyond 12 minutes on two processors.
 .PHONY: ci
-ci: $(READY) ## What the continuous integration runs: make test, and a fifth of the slow tests' files
-	@$(call tests_and_checks,--slow-share 5)
+ci: $(READY) ## What the continuous integration runs: make test, and a sixth of the slow tests' files
+	@$(call tests_and_checks,--slow-share 6)
 
 .PHONY: clean
 clean: ## Remove the environment and every cache

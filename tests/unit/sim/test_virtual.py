@@ -284,6 +284,7 @@ def test_a_start_state_that_does_not_fit_is_refused() -> None:
         cell.start(a_start_state(5))
 
 
+@pytest.mark.slow
 def test_a_start_state_is_placed_when_python_removes_assertions() -> None:
     program = (
         "from omega.sim.virtual_cell import VirtualCell\n"

@@ -73,6 +73,7 @@ def played(folder: Path, seed: int, *, released: bool) -> Replayed:
     ).run()
 
 
+@pytest.mark.slow
 @pytest.mark.trace
 def test_by_the_rules_of_the_release_the_published_run_is_one_of_many(published: Path) -> None:
     runs = [played(published / "gavel", seed, released=True) for seed in SEEDS]
@@ -84,6 +85,7 @@ def test_by_the_rules_of_the_release_the_published_run_is_one_of_many(published:
     assert pytest.approx(EXTENDED, abs=0.03) == np.mean(extended)
 
 
+@pytest.mark.slow
 @pytest.mark.trace
 def test_by_our_rules_no_seed_comes_near_it(published: Path) -> None:
     runs = [played(published / "gavel", seed, released=False) for seed in SEEDS]

@@ -54,6 +54,7 @@ def fractions(at_work: RunningSchedulers, rounds: int) -> tuple[np.ndarray, np.n
     return had / rounds, np.array(plan["share"])
 
 
+@pytest.mark.slow
 def test_over_time_all_get_what_was_promised(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     jobs = [training(int(rng.choice([1, 1, 1, 2, 4])), model=MODELS[at % 4]) for at in range(64)]

@@ -287,6 +287,7 @@ def test_a_gang_that_could_not_even_run_alone_evicts_nobody(cores: int) -> None:
     assert [CORES] == left_of(at_work, batch)
 
 
+@pytest.mark.slow
 def test_of_very_many_gangs_some_are_served_in_each_round_and_all_in_the_end() -> None:
     at_work = RunningSchedulers(machines(K80, 20), jobs=[urgent(1) for _ in range(80)])
     for machine in range(1, 21):
