@@ -198,6 +198,7 @@ def test_a_file_that_lacks_only_its_last_line_break_is_whole(case: Case) -> None
         (lambda lines: [b'{"line":"cell"}\n'], "`line` is none of recording, commit, end"),
     ],
 )
+@settings(max_examples=3)  # what is refused is the file, whatever was recorded
 @given(case=cases())
 def test_what_is_no_recording_is_refused(case: Case, change: object, sentence: str) -> None:
     assert callable(change)
