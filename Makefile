@@ -15,13 +15,9 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 CODE := $(wildcard omega schedulers migrations benchmarks tests)
 PYTEST := $(BIN)/python -m pytest
-PROCESSORS := $(shell getconf _NPROCESSORS_ONLN)
-# Processes share one private server, each with its own database. One more than there are processors,
-# because slow tests wait for the programs that they run; more than four only wait for disks.
-PARALLEL := -n $(shell expr $(PROCESSORS) + 1) --maxprocesses 4
-# Quick tests keep a processor busy each, and one process more would read all tests once more: on two
-# slow processors two took 355 s and three 379 s.
-PARALLEL_QUICK := -n $(PROCESSORS) --maxprocesses 4
+# Processes share one private server, each with its own database. One more than there are processors:
+# two leave a fifteenth of two processors idle. More than four only wait for disks.
+PARALLEL := -n $(shell expr `getconf _NPROCESSORS_ONLN` + 1) --maxprocesses 4
 
 .PHONY: help
 help: ## List the verbs
@@ -57,21 +53,21 @@ demo: $(READY) ## See several schedulers race for one cell (ARGS="--seconds 10")
 define tests_and_checks
 said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
 $(MAKE) --silent check >"$$said" 2>&1 & checking=$$!; \
-code=0; $(PYTEST) $(1) $(ARGS) || code=$$?; \
+code=0; $(PYTEST) $(PARALLEL) $(1) $(ARGS) || code=$$?; \
 wait $$checking || { cat "$$said" >&2; exit 1; }; exit $$code
 endef
 
 .PHONY: test
 test: $(READY) ## Lint, check types and run the tests, but for those of whole programs (ARGS="-k judge")
-	@$(call tests_and_checks,$(PARALLEL_QUICK) -m "not slow")
+	@$(call tests_and_checks,-m "not slow")
 
 .PHONY: test-all
 test-all: $(READY) ## The same with all tests: agents, demos, guides, benchmarks at toy size
-	@$(call tests_and_checks,$(PARALLEL))
+	@$(call tests_and_checks)
 
 .PHONY: test-fast
 test-fast: $(READY) ## Run the tests that need no database and little time
-	@$(PYTEST) $(PARALLEL_QUICK) -m "not postgres and not slow" $(ARGS)
+	@$(PYTEST) $(PARALLEL) -m "not postgres and not slow" $(ARGS)
 
 .PHONY: test-postgres
 test-postgres: $(READY) ## Run the tests that need a database
@@ -127,7 +123,7 @@ db: $(READY) ## Make the database ready: start it, and bring its tables up to da
 # All of the slow tests would take it beyond 12 minutes on two processors.
 .PHONY: ci
 ci: $(READY) ## What the continuous integration runs: make test, and a sixth of the slow tests' files
-	@$(call tests_and_checks,$(PARALLEL) --slow-share 6)
+	@$(call tests_and_checks,--slow-share 6)
 
 .PHONY: clean
 clean: ## Remove the environment and every cache
