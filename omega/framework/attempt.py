@@ -116,13 +116,17 @@ def in_its_order(
     return ordered
 
 
-def attempt(context: PlanningContext, jobs: Sequence[LeasedJob]) -> Effects[list[JobResult]]:
+def attempt(
+    context: PlanningContext, jobs: Sequence[LeasedJob], view: View | None = None
+) -> Effects[list[JobResult]]:
     """Plan leased jobs together on one view, commit them together, and retry what was refused.
 
-    Returns one `JobResult` for each job. Raises InvariantBroken if the scheduler's `order` loses or
-    adds jobs, or if its `place` claims for tasks that were not asked for.
+    The view is one that was refreshed just now; None: it is refreshed first. Returns one
+    `JobResult` for each job. Raises InvariantBroken if the scheduler's `order` loses or adds jobs,
+    or if its `place` claims for tasks that were not asked for.
     """
-    view = yield from refreshed()
+    if view is None:
+        view = yield from refreshed()
     active = [
         JobAttempt(job, context.limits, explains=context.explains)
         for job in context.ordered(jobs, view)

@@ -3,7 +3,9 @@
 Goal     Lease pending jobs, attempt them in order, and hand back or park what is left.
 Promise  A job whose lease was lost meanwhile is not attempted. The number of jobs leased at a time
          grows while they take little time and shrinks when they take long, so that no job waits
-         under a lease while other replicas are idle.
+         under a lease while other replicas are idle. While jobs keep their leases, the queue is
+         read as often as by an idle process, and what comes from it is attempted before them if
+         its precedence is higher.
 Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0004-the-job-queue.md.
 """
 
@@ -13,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from omega.cell.open_room import OpenRoom
+from omega.cell.view import View
 from omega.clock import Clock
 from omega.config import Settings
 from omega.framework.attempt import PlanningContext, attempt, in_its_order
@@ -20,6 +23,7 @@ from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
 from omega.framework.disposition import Dispose
 from omega.framework.effects import Effects, refreshed
 from omega.framework.job_attempt import JobResult
+from omega.framework.kept_leases import KeptLeases
 from omega.framework.leasing import Leasing
 from omega.framework.scheduler import has_its_own_order
 from omega.limits import LIMITS
@@ -65,30 +69,61 @@ class JobPlanner:
         self._claims_max = scheduler.claims_per_transaction
         self._jobs_to_lease = self._jobs_per_attempt
         self._idle_s = IDLE_S_MIN
+        self._kept = KeptLeases(clock, leasing)
+        # Other orders compare pending jobs only, so each job must return to the queue. Experiments
+        # without explanations follow the paper's simulator, which knows no such waiting.
+        self._may_keep = (
+            context.explains and not context.keeps_order and not has_its_own_order(scheduler)
+        )
+        self._lease_due_s = clock.now()
 
     def cycle(self) -> Effects[int]:
-        """Lease jobs and attempt them; return how many were leased."""
+        """Lease jobs and attempt them, and those for which there is room now; return how many."""
         began = self._clock.now()
-        jobs = yield from self._lease()
-        if jobs:
-            self._idle_s = IDLE_S_MIN
+        jobs, leased, view = yield from self._next()
         for together in self._parts(jobs):
             if not (yield from self._between()):
                 break
             # The thread that renews leases drops those that were lost meanwhile.
             held = [job for job in together if self._leasing.leases.holds(job)]
             if held:
-                attempted = yield from self._meter.over(attempt(self._context, held))
+                attempted = yield from self._meter.over(attempt(self._context, held, view))
+                view = None  # it is older now
                 self._meter.report(attempted)
                 yield from self._settle(attempted)
-        self._adapt(len(jobs), self._clock.now() - began)
+        self._adapt(leased, self._clock.now() - began)
         return len(jobs)
 
     def idle_s(self) -> float:
         """Return the seconds to wait when there are no jobs, randomised so that replicas differ."""
+        if self._kept:
+            return min(self._kept.pause_s(), max(0.0, self._lease_due_s - self._clock.now()))
+        return self._pause_s()
+
+    def _pause_s(self) -> float:
+        """Return the seconds until the queue is read again; each is longer than the one before."""
         idle_s, self._idle_s = self._idle_s, self._idle_s * IDLE_GROWTH
         longest_s = self._settings.poll_interval_ms / 1_000
         return min(idle_s, longest_s) * (0.5 + self._rng.random())
+
+    def _next(self) -> Effects[tuple[Sequence[LeasedJob], int, View | None]]:
+        """Return the jobs to attempt, how many of them were leased just now, and a fresh view."""
+        yield from self._kept.hand_back_late()
+        yield from self._kept.give_way()
+        if self._kept and self._clock.now() < self._lease_due_s:
+            leased: Sequence[LeasedJob] = ()
+        else:
+            leased = yield from self._lease()
+            if leased:
+                self._idle_s = IDLE_S_MIN
+        if not self._kept:
+            return leased, len(leased), None
+        if self._clock.now() >= self._lease_due_s:
+            self._lease_due_s = self._clock.now() + self._pause_s()
+        view = yield from refreshed()
+        again = self._kept.with_room(view)
+        jobs = sorted([*again, *leased], key=lambda job: -job.spec.precedence)
+        return jobs, len(leased), view
 
     def _lease(self) -> Effects[Sequence[LeasedJob]]:
         jobs = yield from self._leasing.lease(self._jobs_to_lease)
@@ -114,12 +149,16 @@ class JobPlanner:
             yield part
 
     def _settle(self, attempted: Sequence[JobResult]) -> Effects[None]:
-        """Hand each job back, park it, or only drop its lease, by its disposition."""
+        """Hand each job back, park it, or only drop its lease, by its disposition; some keep it."""
         self._leasing.note(attempted)
         backs: list[HandBack] = []
         parkings: list[Parking] = []
         rooms: list[OpenRoom] = []
-        for one in attempted:
+        kept = {one.job.id for one in attempted if self._may_keep and self._kept.keep(one)}
+        ended = [one for one in attempted if one.job.id not in kept]
+        if ended:
+            self._idle_s = IDLE_S_MIN
+        for one in ended:
             match self._dispose(one):
                 case HandBack() as back:
                     backs.append(back)
@@ -131,7 +170,7 @@ class JobPlanner:
                     pass  # its last commit or the loss of its lease has settled it
         yield from self._leasing.hand_back(backs)
         yield from self._leasing.park(parkings, rooms)
-        self._leasing.leases.drop(one.job.id for one in attempted)
+        self._leasing.leases.drop(one.job.id for one in ended)
 
     def _adapt(self, jobs: int, took_s: float) -> None:
         """Lease twice as many jobs at a time after a short cycle, half as many after a long one."""

@@ -10,6 +10,7 @@ from omega.config import Settings
 from omega.events import JobsRescued, StoreCallFailed, TransactionJudged
 from omega.framework.attempt import PlanningContext, attempt
 from omega.framework.effects import Commit
+from omega.framework.kept_leases import WAIT_S
 from omega.framework.scheduler import DecisionTime
 from omega.lifecycle.states import State
 from omega.metrics.facts import merge
@@ -134,6 +135,9 @@ def test_a_scheduler_that_dies_at_any_effect_loses_nothing(dies_at: str) -> None
     dead = ByHand(world, Greedy())
     dead.until("lease")
     dead.answer()
+    if dies_at == "hand_back":  # until then the job keeps its lease
+        dead.until("wait")
+        world.engine.now_s += WAIT_S
     dead.until(dies_at)
     dead.answer()
     dead.leave()

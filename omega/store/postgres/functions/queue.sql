@@ -95,6 +95,9 @@ BEGIN
     ELSE
         taken := lock_in_lanes(_scheduler, at_most(_jobs_max), _tenants, _classes, _counts);
     END IF;
+    IF taken = '{}' THEN
+        RETURN;  -- idle schedulers ask often
+    END IF;
     SELECT array_agg(t.id) FILTER (WHERE t.large = 0 OR t.bytes <= ${lease_bytes_max} OR t.bytes = t.large) INTO taken
       FROM (SELECT j.id, counted_bytes(s.wire_bytes) AS large,
                    sum(counted_bytes(s.wire_bytes)) OVER (ORDER BY j.n) AS bytes

@@ -1,0 +1,147 @@
+"""Jobs that keep their leases while they wait for room, because their tasks run in waves.
+
+Goal     Place a job's next task one read and one commit after another task has ended, instead of
+         handing the job back, leasing it and finding no room until then.
+Promise  A job keeps its lease only if an attempt has placed tasks of it and found no room for the
+         others. It does so until WAIT_S have passed since tasks were placed, and for KEPT_S in all.
+         Then it is handed back: its tasks that were evicted meanwhile are planned, too, and if
+         there is still no room it is parked with a reason. No job keeps its lease while one of
+         higher precedence is parked for a reason that may pass.
+Source   docs/decisions/0065-kept-leases.md; Nomad's blocked evaluations.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from omega.cell.open_room import OpenRoom
+from omega.cell.view import View
+from omega.clock import Clock
+from omega.framework.effects import Effects, called
+from omega.framework.job_attempt import AttemptEnd, JobResult
+from omega.framework.leasing import Leasing
+from omega.model.jobs import LeasedJob
+from omega.store.leases import HandBack
+
+WAIT_S: Final = 2.0
+"""How long a job keeps its lease after tasks of it were placed."""
+KEPT_S: Final = 5.0
+"""How long a job keeps its lease in all."""
+PAUSE_S_MIN: Final = 0.005
+PAUSE_SHARE: Final = 1 / 16
+"""The pause before the next look at the view, as a share of the time since tasks were placed: a
+task that ran for so long has left its room unused for a sixteenth of that, at most."""
+PARKED_READ: Final = 8
+"""How many parked jobs are read, those of highest precedence."""
+PARKED_S: Final = 0.5
+"""How often they are read while the same jobs keep their leases."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Kept:
+    job: LeasedJob
+    since_s: float
+    """When it began to keep its lease."""
+    placed_s: float
+    """When tasks of it were placed last."""
+    room: OpenRoom
+    """The room in which it found no place, less what was taken since."""
+
+    def is_over(self, now_s: float) -> bool:
+        return now_s - self.placed_s >= WAIT_S or now_s - self.since_s >= KEPT_S
+
+
+class KeptLeases:
+    """The jobs of one process that keep their leases while they wait for room."""
+
+    def __init__(self, clock: Clock, leasing: Leasing) -> None:
+        self._clock = clock
+        self._leasing = leasing
+        self._kept: dict[int, _Kept] = {}
+        self._parked_due_s = 0.0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def pause_s(self) -> float:
+        """Return the seconds to wait before the next look at the view. At least one job waits."""
+        newest_s = max(kept.placed_s for kept in self._kept.values())
+        return max(PAUSE_S_MIN, PAUSE_SHARE * (self._clock.now() - newest_s))
+
+    def keep(self, result: JobResult) -> bool:
+        """Return whether the job keeps its lease after this attempt, and record it if it does."""
+        before = self._kept.pop(result.job.id, None)
+        room = _room_that_may_grow(result)
+        if room is None or not (result.placed or before):
+            return False
+        now_s = self._clock.now()
+        kept = _Kept(
+            job=result.job,
+            since_s=now_s if before is None else before.since_s,
+            placed_s=now_s if before is None or result.placed else before.placed_s,
+            room=room,
+        )
+        if kept.is_over(now_s):
+            return False
+        self._kept[result.job.id] = kept
+        if before is None:
+            self._parked_due_s = now_s
+        return True
+
+    def with_room(self, view: View) -> list[LeasedJob]:
+        """Return the jobs for which the view has gained room since they found none."""
+        gained, now = list[LeasedJob](), view.open_room()
+        for id_, kept in self._kept.items():
+            are_comparable = now.free.shape == kept.room.free.shape
+            if not are_comparable or (now.free > kept.room.free).any():
+                gained.append(kept.job)
+            else:
+                self._kept[id_] = replace(kept, room=now)
+        return gained
+
+    def hand_back_late(self) -> Effects[None]:
+        """Hand back the jobs that have waited for long enough; forget those whose lease is lost."""
+        if not self._kept:
+            return
+        now_s, held = self._clock.now(), self._leasing.leases.holds
+        self._kept = {id_: kept for id_, kept in self._kept.items() if held(kept.job)}
+        yield from self._hand_back(kept for kept in self._kept.values() if kept.is_over(now_s))
+
+    def give_way(self) -> Effects[None]:
+        """Hand back the jobs of lower precedence than one that is parked: room is for that first.
+
+        It would be woken only at the next check that finds room, and a job with a lease looks more
+        often.
+        """
+        now_s = self._clock.now()
+        if not self._kept or now_s < self._parked_due_s:
+            return
+        self._parked_due_s = now_s + PARKED_S
+        kind = self._leasing.kind
+        parked = yield from called(
+            "parked", lambda store: store.parked(kind, jobs_max=PARKED_READ, by_lane=False)
+        )
+        waiting = [job.spec.precedence for job in parked if not job.reason.is_permanent]
+        first = max(waiting, default=None)
+        if first is not None:
+            yield from self._hand_back(
+                kept for kept in self._kept.values() if kept.job.spec.precedence < first
+            )
+
+    def _hand_back(self, kept: Iterable[_Kept]) -> Effects[None]:
+        jobs = [one.job for one in kept]
+        for job in jobs:
+            del self._kept[job.id]
+        # Tasks of theirs were placed under this lease.
+        yield from self._leasing.hand_back(
+            [HandBack(job.id, job.token, delay_ms=0, progressed=True) for job in jobs]
+        )
+
+
+def _room_that_may_grow(result: JobResult) -> OpenRoom | None:
+    """Return the room in which a job found no place; None if it does not wait for more room."""
+    found = result.diagnosis
+    is_hopeless = found is not None and found.reason.is_permanent
+    if result.ending is not AttemptEnd.NO_ROOM or result.patience_ms or is_hopeless:
+        return None
+    return result.room

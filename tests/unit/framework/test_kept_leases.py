@@ -1,0 +1,230 @@
+"""Jobs that keep their leases while they wait for room."""
+
+import threading
+
+import numpy as np
+
+from omega.clock import ManualClock
+from omega.config import Settings
+from omega.events import Event, JobsLeased
+from omega.framework.kept_leases import KEPT_S, PAUSE_S_MIN, PAUSE_SHARE, WAIT_S
+from omega.framework.runner import SchedulerProcess
+from omega.lifecycle.states import ParkReason, State
+from omega.model.arrays import integers
+from omega.store.memory.store import MemoryStore
+from omega.store.status import JobStatus
+from omega.testing.builders import a_spec
+from omega.testing.steps import add_a_cell, status_of
+from tests.unit.framework.loops import InOrder, numbered_ids
+
+CORE = 1_000
+STEP_S = WAIT_S / 4
+SLEEPS = 40
+
+
+class Alarm(ManualClock):
+    """Sets the stop event when somebody has slept so many times."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        super().__init__()
+        self._stop = stop
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        if len(self.slept) == SLEEPS:
+            self._stop.set()
+
+
+class TestKeptLeases:
+    """A process on a cell of one machine with two cores."""
+
+    def setup_method(self) -> None:
+        self.stop = threading.Event()
+        self.clock = Alarm(self.stop)
+        self.store = MemoryStore(self.clock)
+        self.leases = 0
+        add_a_cell(self.store, 1, cpu_milli=2 * CORE)
+        self.process = self.a_process(Settings())
+
+    def a_process(self, settings: Settings) -> SchedulerProcess:
+        return SchedulerProcess(
+            scheduler=InOrder(),
+            store=self.store,
+            open_store=lambda: self.store,
+            clock=self.clock,
+            settings=settings,
+            sink=self.count,
+            replica="a",
+            run_seed=7,
+            stop=self.stop,
+            new_id=numbered_ids(),
+        )
+
+    def count(self, event: Event) -> None:
+        self.leases += isinstance(event, JobsLeased)
+
+    def submit(self, tasks: int = 6, *, cpu_milli: int = CORE, precedence: int = 0) -> int:
+        spec = a_spec(tasks, cpu_milli=cpu_milli, precedence=precedence)
+        (job,) = self.store.submit([spec])
+        return job
+
+    def end(self, job: int, task: int) -> None:
+        assert 1 == self.store.end_tasks(integers([job]), np.array([task], dtype=np.intp))
+
+    def status(self, job: int) -> JobStatus:
+        return status_of(self.store, job)
+
+    def placed(self, job: int) -> int:
+        return self.status(job).placed
+
+    def test_a_job_of_waves_of_tasks_is_leased_once(self) -> None:
+        job = self.submit()
+
+        placed = []
+        for task in range(4):
+            self.process.step()
+            placed.append(self.placed(job))
+            self.clock.advance(STEP_S)
+            self.end(job, task)
+        self.process.step()
+
+        assert [2, 3, 4, 5] == placed
+        assert (State.RUNNING, 6) == (self.status(job).state, self.placed(job))
+        assert (1, 1) == (self.leases, self.status(job).attempts)
+        assert {} == self.process.leases.held()
+
+    def test_without_more_room_it_is_not_attempted(self) -> None:
+        job = self.submit()
+        self.process.step()
+
+        steps = [self.process.step() for _ in range(3)]
+
+        assert [0, 0, 0] == steps
+        assert State.PLANNING is self.status(job).state
+
+    def test_a_job_that_found_no_room_at_all_is_handed_back(self) -> None:
+        self.submit(2)
+        self.process.step()
+
+        job = self.submit()
+        self.process.step()
+
+        assert State.PENDING is self.status(job).state
+        assert {} == self.process.leases.held()
+
+    def test_it_is_handed_back_when_no_task_was_placed_for_some_time(self) -> None:
+        job = self.submit()
+        self.process.step()
+
+        self.clock.advance(WAIT_S)
+        self.process.step()
+        state = self.status(job).state
+        for _ in range(8):
+            self.clock.advance(1.0)
+            self.process.step()
+
+        assert State.PENDING is state
+        assert ParkReason.NO_ROOM is self.status(job).park_reason
+
+    def test_it_is_handed_back_after_some_time_although_tasks_are_placed(self) -> None:
+        job = self.submit(100)
+        self.process.step()
+
+        steps = round(KEPT_S / STEP_S) + 2
+        for task in range(steps):
+            self.clock.advance(STEP_S)
+            self.end(job, task)
+            self.process.step()
+            self.process.step()
+
+        assert 2 == self.status(job).attempts
+        assert self.placed(job) >= steps
+
+    def test_a_pending_job_of_higher_precedence_is_placed_before_it(self) -> None:
+        job = self.submit()
+        self.process.step()
+
+        urgent = self.submit(1, precedence=10)
+        self.clock.advance(STEP_S)
+        self.end(job, 0)
+        self.process.step()
+
+        assert (1, 2) == (self.placed(urgent), self.placed(job))
+
+    def test_a_pending_job_of_the_same_precedence_is_placed_after_it(self) -> None:
+        job = self.submit()
+        self.process.step()
+
+        other = self.submit(1)
+        self.clock.advance(STEP_S)
+        self.end(job, 0)
+        self.process.step()
+
+        assert (0, 3) == (self.placed(other), self.placed(job))
+
+    def park(self, cpu_milli: int) -> None:
+        """Have a job of higher precedence parked while one core is in use."""
+        self.submit(1)
+        self.process.step()
+        job = self.submit(1, precedence=10, cpu_milli=cpu_milli)
+        for _ in range(8):
+            self.process.step()
+            self.clock.advance(0.25)
+        assert State.PARKED is self.status(job).state
+
+    def test_no_job_keeps_its_lease_while_one_of_higher_precedence_waits_for_room(self) -> None:
+        self.park(2 * CORE)
+
+        job = self.submit()
+        self.process.step()
+        kept = self.status(job)
+        self.process.step()
+
+        assert (State.PLANNING, 1) == (kept.state, kept.placed)
+        assert State.PLANNING is not self.status(job).state
+
+    def test_a_job_that_can_never_fit_does_not_matter(self) -> None:
+        self.park(8 * CORE)
+
+        job = self.submit()
+        for _ in range(3):
+            self.process.step()
+
+        assert State.PLANNING is self.status(job).state
+
+    def test_a_job_whose_lease_is_lost_is_not_attempted(self) -> None:
+        job = self.submit()
+        self.process.step()
+
+        self.store.hold(job)
+        self.process.leases.lose(self.process.leases.held())
+        self.end(job, 0)
+        self.process.step()
+
+        assert (State.PARKED, 2) == (self.status(job).state, self.placed(job))
+
+    def test_under_a_fair_order_each_job_returns_to_the_queue(self) -> None:
+        self.process = self.a_process(Settings(queue_order="drf"))
+        job = self.submit()
+
+        self.process.step()
+
+        assert (State.PENDING, 2) == (self.status(job).state, self.placed(job))
+
+    def test_a_process_that_ends_hands_it_back(self) -> None:
+        job = self.submit()
+        self.process.step()
+
+        self.process.finish()
+
+        assert State.PENDING is self.status(job).state
+
+    def test_the_pauses_are_a_share_of_the_time_since_tasks_were_placed(self) -> None:
+        self.submit()
+
+        self.process.run()
+
+        since = np.cumsum([0.0, *self.clock.slept])[:-1]
+        longest = np.maximum(PAUSE_S_MIN, PAUSE_SHARE * since)
+        assert SLEEPS == len(self.clock.slept)
+        assert (np.array(self.clock.slept) <= longest + 1e-9).all()
