@@ -22,7 +22,7 @@ from omega.errors import StoreUnavailable
 from omega.events import AgentWarned, ProgramEnded, Sink, StoreCallFailed
 from omega.framework.effects import Effects, Wait
 from omega.model.arrays import all_true
-from omega.model.exits import Exit, ExitCause, TaskExit
+from omega.model.exits import Exit, ExitCause
 from omega.model.programs import Check
 from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason, room_for
 from omega.nodes.agent.checks import Checks
@@ -264,7 +264,7 @@ class Agent:
             self._held -= task.amounts
         if task.phase is Phase.OVER:
             self._drop(task)
-        else:
+        elif task.phase is not Phase.ENDED or self._failures:  # else this step reports it
             self._records.write(task)
         if task.exit is not None:
             job, number, how = task.key.job, task.key.task, sentence_of(task.exit)
@@ -381,17 +381,18 @@ class Agent:
         yield from self._outputs.report(told, self._drivers, at_once=bool(ended))
         yield from self._steps.report(told, at_once=bool(ended))
         for part in parts_for_calls(len(ended)):
-            exits = [
-                TaskExit(task.key.job, task.key.task, task.key.started_ms, task.exit)
-                for task in ended[part]
-                if task.exit is not None
-            ]
-            yield from called("exits", to_record(exits))
+            exits = [task.exit_to_report for task in ended[part]]
+            if (yield from called("exits", to_record(exits))):
+                self._placements.reported(ended[part])
             for task in ended[part]:
                 self._drop(task)
         return bool(ended)
 
     def _store_failed(self, error: StoreUnavailable) -> None:
+        if not self._failures:
+            for task in self._tasks.values():
+                if task.phase is Phase.ENDED:
+                    self._records.write(task)
         self._failures += 1
         pause_s = min(STORE_PAUSE_S_MAX, self._poll_s * 2 ** min(self._failures, 10))
         self._poll_due_s = self._clock.now() + pause_s

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from omega.model.arrays import Amounts
-from omega.model.exits import Exit, ExitCause
+from omega.model.exits import Exit, ExitCause, TaskExit
 from omega.model.jobs import JobSpec
 from omega.model.programs import Program
 from omega.nodes.agent.task_driver import TaskKey
@@ -104,6 +104,12 @@ class AgentTask:
             if self.key.task < first:
                 return group.program
         return None
+
+    @property
+    def exit_to_report(self) -> TaskExit:
+        """How it ended, for the store. It has ended."""
+        assert self.exit is not None
+        return TaskExit(self.key.job, self.key.task, self.key.started_ms, self.exit)
 
     @property
     def was_started(self) -> bool:

@@ -6,7 +6,7 @@ Promise  A task is taken in once. One without a program is left to virtual nodes
 Source   docs/decisions/0044-programs-and-agents.md.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from omega.framework.effects import Effects
@@ -38,6 +38,23 @@ class Placements:
     def are_known(self) -> bool:
         """Whether they were read once."""
         return self._revision >= 0
+
+    def reported(self, ended: Sequence[AgentTask]) -> None:
+        """Note that a report ended at least one of these tasks, and did nothing else here.
+
+        It raised the revision by one, so a machine with that revision is not read again. Not noted
+        are failures, which end the other tasks of a gang, and the ends of elastic jobs, which end
+        their helpers.
+        """
+        ends_others = (
+            task.exit is None
+            or not task.exit.is_success
+            or task.spec is None
+            or task.spec.workers is not None
+            for task in ended
+        )
+        if not any(ends_others):
+            self._revision += 1
 
     def read(self, lose: Callable[[AgentTask], None], *, in_any_case: bool) -> Effects[bool]:
         """Give tasks that have lost their place to `lose`, and then take in those that are new.

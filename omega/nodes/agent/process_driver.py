@@ -164,7 +164,9 @@ class ProcessDriver:
             while len(self._forgotten) > self._outputs_max:
                 oldest = next(iter(self._forgotten))
                 del self._forgotten[oldest]
-                self._trash.throw(TaskFolder(self._folder, oldest).path)
+                folder = TaskFolder(self._folder, oldest)
+                if not folder.remove():
+                    self._trash.throw(folder.path)
         except OSError as error:
             self._warn_once("the folder of a task could not be deleted", error)
 

@@ -8,6 +8,7 @@ Source   open(2), rename(2).
 
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -32,8 +33,11 @@ def read_small(path: Path, bytes_max: int = BYTES_MAX) -> str | None:
 def write_small(path: Path, text: str) -> None:
     """Write a small file, or replace it as a whole. Raises OSError."""
     aside = path.with_name(f"{path.name}.new")
-    aside.unlink(missing_ok=True)
-    create_small(aside, text)
+    try:
+        create_small(aside, text)
+    except FileExistsError:  # whoever wrote it was killed
+        aside.unlink()
+        create_small(aside, text)
     aside.rename(path)
 
 
@@ -47,6 +51,26 @@ def create_small(path: Path, text: str) -> None:
             rest = rest[os.write(descriptor, rest) :]
     finally:
         os.close(descriptor)
+
+
+def remove_small(path: Path, names: Sequence[str]) -> bool:
+    """Delete a small file, or a folder with nothing but small files of these names.
+
+    Returns False, and deletes less or nothing, if it is anything else: that may take long.
+    """
+    try:
+        entry = path.lstat()
+        if not stat.S_ISDIR(entry.st_mode):
+            if entry.st_size > BYTES_MAX:
+                return False
+            path.unlink()
+            return True
+        for name in names:
+            remove_small(path / name, ())
+        path.rmdir()
+    except OSError:
+        return False
+    return True
 
 
 def open_regular(path: Path, flags: int) -> int:

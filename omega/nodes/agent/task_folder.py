@@ -25,13 +25,16 @@ from typing import Any, Final
 from omega.limits import LIMITS
 from omega.model.exits import CODE_MAX, Exit, ExitCause
 from omega.nodes.agent.output_file import OutputFile
-from omega.nodes.agent.small_files import create_small, read_small, write_small
+from omega.nodes.agent.small_files import create_small, read_small, remove_small, write_small
 from omega.nodes.agent.task_driver import Stream, TaskKey
 
 PID_MAX: Final = 2**22
 ASKED_TO_END: Final = " TERM"
 """What a shell that got SIGTERM writes behind the code."""
 KEPT: Final = tuple(stream.value for stream in Stream)
+RUN_FILES: Final = ("shell", "exit")
+"""What a shell leaves in the folder of a run."""
+OUTPUT_FILES: Final = tuple(f"{name}{suffix}" for name in KEPT for suffix in ("", ".1", ".dropped"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,9 +134,17 @@ class TaskFolder:
             return None
 
     def drop(self) -> list[Path]:
-        """Forget the task; return all that may be deleted. Raises OSError."""
+        """Forget the task; return what is left to be deleted besides its outputs. Raises OSError.
+
+        What is small, as for most tasks all of it is, is deleted at once.
+        """
         self._launch.unlink(missing_ok=True)
-        return [path for path in self.path.iterdir() if not path.name.startswith(KEPT)]
+        there = [path for path in self.path.iterdir() if not path.name.startswith(KEPT)]
+        return [path for path in there if not remove_small(path, RUN_FILES)]
+
+    def remove(self) -> bool:
+        """Delete the folder of a forgotten task if little is in it; return whether that was so."""
+        return remove_small(self.path, OUTPUT_FILES)
 
     def read_shell(self, run: int) -> Shell | None:
         """Return who runs the task; None if no shell has said so."""

@@ -16,7 +16,8 @@ from typing import Final
 
 from omega.nodes.agent.shell_script import SHELL
 
-AT_ONCE_MAX: Final = 200
+AT_ONCE_MAX: Final = 2_000
+"""How many paths one process deletes. Their names are short, so that they fit its command line."""
 DELETE: Final = """\
 rm -rf -- "$@" && exit
 find "$@" -type d ! -perm -700 -exec chmod u+rwx {} \\;
@@ -68,7 +69,8 @@ class Trash:
         self._is_empty = not paths
         if paths:
             process = subprocess.Popen(
-                [SHELL, "-c", DELETE, "omega-trash", *paths],
+                [SHELL, "-c", DELETE, "omega-trash", *(f"./{path.name}" for path in paths)],
+                cwd=self._folder,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -95,3 +95,73 @@ def test_an_agent_asks_soon_after_it_has_freed_room_and_then_less_often(machine:
     assert pauses_s[0] < 0.005
     assert pauses_s == pytest.approx(sorted(pauses_s))
     assert 0.1 == pytest.approx(pauses_s[-1])
+
+
+def asked_by(machine: Machine) -> list[str]:
+    """Let the agent take two steps; return what it asked its store."""
+    asked: list[str] = []
+
+    def answer(effect: Effect) -> object:
+        assert isinstance(effect, Call)
+        asked.append(effect.operation)
+        return machine.answer(effect)
+
+    for _ in range(2):
+        machine.clock.advance(0.2)
+        drive(machine.agent.step(), answer)
+    return asked
+
+
+def test_what_an_agent_has_reported_itself_is_not_read_again(machine: Machine) -> None:
+    job = machine.place(tasks=3)
+    machine.step()
+    machine.step()
+    machine.driver.end(machine.keys(job)[0], 0)
+
+    assert ["revision", "exits", "revision"] == [it for it in asked_by(machine) if it != "outputs"]
+    assert 2 == len(machine.driver.running)
+
+
+def test_what_changes_while_it_reports_is_read(machine: Machine) -> None:
+    job = machine.place(tasks=2)
+    machine.step()
+    machine.step()
+    machine.driver.end(machine.keys(job)[0], 0)
+
+    def place() -> None:
+        machine.meanwhile.clear()
+        machine.place()
+
+    machine.meanwhile["exits"] = place
+
+    assert "allocations" in asked_by(machine)
+    assert 2 == len(machine.driver.running)
+
+
+def test_after_a_report_of_a_task_that_was_lost_the_next_change_is_read(machine: Machine) -> None:
+    """Such a report raises no revision, and the change that comes next raises it by one."""
+    job = machine.place(tasks=2)
+    machine.step()
+    machine.step()
+    key, other = machine.keys(job)
+    machine.driver.end(key, 0)
+
+    def lose() -> None:
+        machine.meanwhile.clear()
+        machine.end_elsewhere(key)
+
+    machine.meanwhile["exits"] = lose
+
+    assert "allocations" in asked_by(machine)
+    assert [other] == list(machine.driver.running)
+
+
+def test_a_failure_in_a_gang_makes_the_agent_read_what_it_ended(machine: Machine) -> None:
+    gang = machine.place_gang()
+    machine.step()
+    machine.step()
+    first, second = [key for key in machine.keys(gang) if key in machine.driver.running]
+    machine.driver.end(first, 1)
+
+    assert "running" in asked_by(machine)
+    assert (second, "TERM") in machine.driver.signals
