@@ -114,8 +114,6 @@ class JobPlanner:
             leased: Sequence[LeasedJob] = ()
         else:
             leased = yield from self._lease()
-            if leased:
-                self._idle_s = IDLE_S_MIN
         if not self._kept:
             return leased, len(leased), None
         if self._clock.now() >= self._lease_due_s:

@@ -2,11 +2,11 @@
 
 Goal     Place a job's next task one read and one commit after another task has ended, instead of
          handing the job back, leasing it and finding no room until then.
-Promise  A job keeps its lease only if an attempt has placed tasks of it and found no room for the
-         others. It does so until WAIT_S have passed since tasks were placed, and for KEPT_S in all.
-         Then it is handed back: its tasks that were evicted meanwhile are planned, too, and if
-         there is still no room it is parked with a reason. No job keeps its lease while one of
-         higher precedence is parked for a reason that may pass.
+Promise  A job keeps its lease only if this process has placed tasks of it in the last WAIT_S, and
+         found no room for the others. After KEPT_S it is handed back all the same, so that its
+         tasks that were evicted meanwhile are planned, too. A job that is handed back because no
+         task was placed for WAIT_S is soon parked with a reason. No job keeps its lease while one
+         of higher precedence is parked for a reason that may pass.
 Source   docs/decisions/0065-kept-leases.md; Nomad's blocked evaluations.
 """
 
@@ -58,6 +58,8 @@ class KeptLeases:
         self._clock = clock
         self._leasing = leasing
         self._kept: dict[int, _Kept] = {}
+        self._placed_s: dict[int, float] = {}
+        """When tasks of a job were placed last, of jobs of which that was less than WAIT_S ago."""
         self._parked_due_s = 0.0
 
     def __len__(self) -> int:
@@ -70,20 +72,19 @@ class KeptLeases:
 
     def keep(self, result: JobResult) -> bool:
         """Return whether the job keeps its lease after this attempt, and record it if it does."""
-        before = self._kept.pop(result.job.id, None)
-        room = _room_that_may_grow(result)
-        if room is None or not (result.placed or before):
+        job, now_s = result.job, self._clock.now()
+        before = self._kept.pop(job.id, None)
+        self._placed_s = {id_: at for id_, at in self._placed_s.items() if now_s - at < WAIT_S}
+        if result.placed:
+            self._placed_s[job.id] = now_s
+        placed_s, room = self._placed_s.get(job.id), _room_that_may_grow(result)
+        if placed_s is None or room is None:
             return False
-        now_s = self._clock.now()
-        kept = _Kept(
-            job=result.job,
-            since_s=now_s if before is None else before.since_s,
-            placed_s=now_s if before is None or result.placed else before.placed_s,
-            room=room,
-        )
+        since_s = now_s if before is None else before.since_s
+        kept = _Kept(job=job, since_s=since_s, placed_s=placed_s, room=room)
         if kept.is_over(now_s):
             return False
-        self._kept[result.job.id] = kept
+        self._kept[job.id] = kept
         if before is None:
             self._parked_due_s = now_s
         return True
@@ -124,9 +125,10 @@ class KeptLeases:
         waiting = [job.spec.precedence for job in parked if not job.reason.is_permanent]
         first = max(waiting, default=None)
         if first is not None:
-            yield from self._hand_back(
-                kept for kept in self._kept.values() if kept.job.spec.precedence < first
-            )
+            lower = [kept for kept in self._kept.values() if kept.job.spec.precedence < first]
+            for kept in lower:
+                del self._placed_s[kept.job.id]  # so that it does not keep its next lease at once
+            yield from self._hand_back(lower)
 
     def _hand_back(self, kept: Iterable[_Kept]) -> Effects[None]:
         jobs = [one.job for one in kept]

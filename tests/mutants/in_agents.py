@@ -9,6 +9,7 @@ BACKGROUND = "omega/nodes/agent/background_driver.py"
 CHECKS = "omega/nodes/agent/checks.py"
 LAUNCH = "omega/nodes/agent/launch.py"
 STEPS = "omega/nodes/agent/step_reporter.py"
+PLACEMENTS = "omega/nodes/agent/placements.py"
 LEASE = "omega/nodes/agent/machine_lease.py"
 MEMORY = "omega/store/memory/agents.py"
 
@@ -27,6 +28,22 @@ def of_agents(name: str, file: str, function: str, before: str, after: str, why:
 
 
 MUTANTS: tuple[Mutant, ...] = (
+    of_agents(
+        "gangs-end-unseen",
+        PLACEMENTS,
+        "reported",
+        "if «not any(ends_others)»:",
+        "True",
+        "The tasks that end with their gang run on until something else changes on the machine.",
+    ),
+    of_agents(
+        "counts-reports-of-nothing",
+        AGENT,
+        "_report",
+        'if «(yield from called("exits", to_record(exits)))»:',
+        '(yield from called("exits", to_record(exits))) is not None',
+        "The next change on the machine is taken for the agent's own report, and not seen.",
+    ),
     of_agents(
         "starts-outlast-the-lease",
         AGENT,

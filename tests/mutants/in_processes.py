@@ -8,6 +8,7 @@ LEASING = "omega/framework/leasing.py"
 WAKING = "omega/framework/waking.py"
 EFFECTS = "omega/framework/effects.py"
 JOBS = "omega/framework/job_planner.py"
+KEPT = "omega/framework/kept_leases.py"
 ROUNDS = "omega/framework/round_planner.py"
 VIRTUAL = "omega/sim/virtual.py"
 ACTOR = "omega/sim/actor.py"
@@ -49,10 +50,26 @@ MUTANTS = (
     mutant(
         "waves-wait-for-the-poll-interval",
         JOBS,
-        "cycle",
-        "if jobs:\n«self._idle_s = IDLE_S_MIN»",
+        "_settle",
+        "if ended:\n«self._idle_s = IDLE_S_MIN»",
         "pass",
         "Once idle, a scheduler looks for the next tasks of a job as rarely as ever.",
+    ),
+    mutant(
+        "kept-before-higher-precedence",
+        KEPT,
+        "give_way",
+        "if «first is not None»:",
+        "False",
+        "A job that keeps its lease takes the room for which one of higher precedence is parked.",
+    ),
+    mutant(
+        "kept-for-ever",
+        KEPT,
+        "is_over",
+        "return now_s - self.placed_s >= WAIT_S «or now_s - self.since_s >= KEPT_S»",
+        "",
+        "Tasks that were evicted from a job of many short tasks wait until it has no others.",
     ),
     mutant(
         "leases-too-much",

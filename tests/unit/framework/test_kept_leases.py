@@ -140,6 +140,20 @@ class TestKeptLeases:
         assert 2 == self.status(job).attempts
         assert self.placed(job) >= steps
 
+    def test_it_keeps_the_next_lease_too_although_there_is_no_room_at_first(self) -> None:
+        job = self.submit(100)
+        self.process.step()
+        for task in range(round(KEPT_S / STEP_S) - 1):
+            self.clock.advance(STEP_S)
+            self.end(job, task)
+            self.process.step()
+        attempts = self.status(job).attempts
+        self.clock.advance(STEP_S)
+        self.process.step()
+
+        assert (1, 2) == (attempts, self.status(job).attempts)
+        assert State.PLANNING is self.status(job).state
+
     def test_a_pending_job_of_higher_precedence_is_placed_before_it(self) -> None:
         job = self.submit()
         self.process.step()
