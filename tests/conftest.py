@@ -14,9 +14,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # all, for some of the plugins import what it is about.
 pytest.register_assert_rewrite("omega.testing")
 
-GARBAGE = (10_000, 20, 20)
-"""Objects until garbage is looked for: by default it is at every 700, and there is seldom any."""
-
 pytest_plugins = [
     "tests.fixtures.command_line",
     "tests.fixtures.databases",
@@ -62,5 +59,4 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.freeze()
-        gc.set_threshold(*GARBAGE)
         gc.enable()
