@@ -10,6 +10,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
 from tests.architecture.tree import ROOT, Source, code
@@ -95,14 +96,35 @@ def used_in(source: Source) -> set[str]:
     return used
 
 
+@cache
+def names_in(source: Source) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return what a module uses and what it defines; its imports are found on the way.
+
+    A file is parsed once for all tests here: to parse them all takes more than a second.
+    """
+    parsed = copy(source)  # a tree is not kept: it goes with the copy
+    names = frozenset(used_in(parsed)), tuple(defined(parsed))
+    list(parsed.imports)  # noted for all sources of this text
+    return names
+
+
+def product() -> list[Source]:
+    """Return the files whose graph this is, each of them looked through."""
+    files = code(".py", folders=FOLDERS)
+    for file in files:
+        names_in(file)
+    return files
+
+
 def unused(sources: Sequence[Source], elsewhere: str) -> list[str]:
     """Name what is defined in these files and used in none of them, nor named `elsewhere`."""
     users: dict[str, int] = defaultdict(int)
-    there: list[tuple[str, list[str]]] = []
-    for source in map(copy, sources):  # of the copies, one at a time has a tree
-        for name in used_in(source):
+    there: list[tuple[str, tuple[str, ...]]] = []
+    for source in sources:
+        used, names_there = names_in(source)
+        for name in used:
             users[name] += 1
-        there.append((source.path, defined(source)))
+        there.append((source.path, names_there))
     words = set(re.findall(r"\w+", elsewhere))
     return [
         f"{path}: {name}"
@@ -149,7 +171,7 @@ def texts() -> str:
 
 
 def test_modules_import_each_other_in_no_circle() -> None:
-    assert circle_in(graph(code(".py", folders=FOLDERS))) is None
+    assert circle_in(graph(product())) is None
 
 
 def test_a_circle_is_found() -> None:
@@ -168,17 +190,17 @@ def test_a_circle_is_found() -> None:
 
 
 def test_no_module_is_used_by_tests_alone() -> None:
-    assert [] == unimported(code(".py", folders=FOLDERS), texts())
+    assert [] == unimported(product(), texts())
 
 
 def test_nothing_is_used_by_tests_alone() -> None:
-    assert [] == unused(code(".py", folders=FOLDERS), texts())
+    assert [] == unused(product(), texts())
 
 
 def test_what_waits_is_still_used_by_nobody() -> None:
     """So that the list is shortened when somebody comes to use it."""
     waiting = [Source(path, "") for path in WAITING]
-    others = [one for one in code(".py", folders=FOLDERS) if one.path not in WAITING]
+    others = [one for one in product() if one.path not in WAITING]
     used = {each for found in graph([*others, *waiting]).values() for each in found}
 
     assert not {name_of(one) for one in waiting} & used

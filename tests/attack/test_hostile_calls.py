@@ -243,7 +243,7 @@ def check_a_new_job(caller: HostileCaller) -> None:
     assert [(1,)] == call(caller.logins["omega_node"], "end_tasks", [job], [0], None)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_cell_stays_consistent_under_hostile_calls(
     database: Database,
     owner: Session,

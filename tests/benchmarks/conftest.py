@@ -10,9 +10,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from benchmarks.__main__ import main
-from benchmarks.documents import read
-
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -39,6 +36,10 @@ def bench(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Bench:
     """Run a benchmark at toy size; draw its picture from the document that it wrote."""
+    # Here, and not above: they take seconds to load, and most runs have none of their tests.
+    from benchmarks.__main__ import main  # noqa: PLC0415
+    from benchmarks.documents import read  # noqa: PLC0415
+
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("OMEGA_DATA_DIR", str(tmp_path))
     picture, document = tmp_path / "picture.png", tmp_path / "document.json"

@@ -15,6 +15,8 @@ from omega.testing.builders import a_cell, a_claim, a_spec, a_transaction, claim
 from omega.testing.steps import a_running_job, add_a_cell, submit_and_lease
 from tests.fixtures.command_line import Omega, document, summary
 
+pytestmark = pytest.mark.usefixtures("kept_sessions")
+
 SPEC = "name: web\nscheduler: {kind}\ngroups:\n- tasks: 3\n  cpu: 1\n"
 
 

@@ -18,6 +18,8 @@ from omega.testing.steps import a_running_job, add_a_cell, end, status_of
 from tests.fixtures.command_line import Omega, document, summary
 from tests.unit.cli.hostile_texts import raw_in
 
+pytestmark = pytest.mark.usefixtures("kept_sessions")
+
 HOUR_MS = 60 * 60 * 1_000
 AGE = """
     UPDATE omega.transaction SET committed_at = committed_at - interval '40 days';

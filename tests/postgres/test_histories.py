@@ -26,5 +26,5 @@ def test_random_histories(
 
     with tally(f"{rule.value}, Postgres", of="state-machine steps") as row:
         histories(
-            new_store, rule, row, steps=dose(short=80, long=share_of(20_000)), each=dose(4, 8)
+            new_store, rule, row, steps=dose(short=40, long=share_of(20_000)), each=dose(2, 8)
         )

@@ -45,7 +45,7 @@ def test_a_hostile_call_is_answered_or_refused(
 
     with tally("calls of functions", of="hostile input") as row:
 
-        @settings(max_examples=dose(3, 40))
+        @settings(max_examples=dose(2, 40))
         @given(calls(there[name]), st.lists(others, max_size=2))
         def attack(first: Call, more: list[Call]) -> None:
             row.tried += 1 + len(more)

@@ -96,7 +96,7 @@ def superuser(database_url: str) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-@examples(1_200)
+@examples(1_200, one_in=48)
 @given(case=cases())
 def test_the_function_agrees_with_the_slow_twin(
     store: PostgresStore, superuser: psycopg.Connection, case: Case

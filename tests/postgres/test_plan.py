@@ -28,6 +28,8 @@ from tests.fixtures.doses import Dose
 from tests.fixtures.held_up import work_until, working
 from tests.fixtures.logins import Login
 
+pytestmark = pytest.mark.usefixtures("kept_sessions")
+
 
 @pytest.fixture(autouse=True)
 def _cell(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

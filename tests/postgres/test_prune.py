@@ -26,6 +26,8 @@ from tests.fixtures.at_work import wait_until
 from tests.fixtures.command_line import Omega, document
 from tests.fixtures.logins import Login
 
+pytestmark = pytest.mark.usefixtures("kept_sessions")
+
 DAY_MS = 24 * 60 * 60 * 1_000
 AGE = """
     UPDATE omega.transaction SET committed_at = committed_at - interval '40 days';

@@ -16,6 +16,8 @@ from tests.fixtures.command_line import Omega, document
 from tests.fixtures.logins import Login
 from tests.unit.cli.hostile_texts import HOSTILE, raw_in, without_styles
 
+pytestmark = pytest.mark.usefixtures("kept_sessions")
+
 BEGUN = "SELECT number FROM omega.begin_round(%s, 'thief', 3600000)"
 LARGEST = 2**63 - 1
 A_TYPE = {"name": HOSTILE["clears the screen"], "gpus": 1, "used": LARGEST}

@@ -85,7 +85,7 @@ def test_any_cell_is_the_same_again(
     database_url: str, emptying: Emptying, dose: Dose, store: PostgresStore
 ) -> None:
     @settings(
-        max_examples=dose(25, 200), suppress_health_check=[HealthCheck.function_scoped_fixture]
+        max_examples=dose(10, 200), suppress_health_check=[HealthCheck.function_scoped_fixture]
     )
     @given(saved_cells())
     def same_again(cell: SavedCell) -> None:

@@ -24,6 +24,8 @@ from omega.testing.steps import (
 from tests.fixtures.command_line import Omega, document
 from tests.fixtures.logins import Login
 
+pytestmark = pytest.mark.usefixtures("kept_sessions")
+
 
 @pytest.fixture(autouse=True)
 def _cell(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

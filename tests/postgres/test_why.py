@@ -27,6 +27,8 @@ from tests.fixtures.at_work import wait_until
 from tests.fixtures.command_line import Omega
 from tests.fixtures.held_up import said, state_of, typed, why, work_until, working
 
+pytestmark = pytest.mark.usefixtures("kept_sessions")
+
 GIB = 1_024
 GROWN_OLD = "UPDATE omega.job SET submitted_at = submitted_at - interval '10 min' WHERE id = %s"
 

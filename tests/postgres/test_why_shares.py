@@ -8,6 +8,8 @@ from omega.testing.builders import a_spec
 from omega.testing.steps import LONG_MS, a_running_job, add_a_cell
 from tests.fixtures.command_line import Omega, document
 
+pytestmark = pytest.mark.usefixtures("kept_sessions")
+
 
 def test_it_says_whose_jobs_come_first_by_share(
     omega: Omega, store: PostgresStore, database_url: str, monkeypatch: pytest.MonkeyPatch

@@ -20,6 +20,8 @@ from tests.fixtures.command_line import Omega, document
 from tests.fixtures.held_up import said, why, work_until, working
 from tests.fixtures.logins import Login
 
+pytestmark = pytest.mark.usefixtures("kept_sessions")
+
 GIB = 1_024
 
 

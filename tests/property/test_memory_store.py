@@ -27,5 +27,5 @@ def a_store_under_audit() -> Store:
 @pytest.mark.parametrize("rule", ConflictRule)
 def test_random_histories(dose: Dose, tally: Tallier, rule: ConflictRule) -> None:
     with tally(f"{rule.value}, in memory", of="state-machine steps") as row:
-        steps, each = dose(short=120, long=20_000), dose(short=20, long=50)
+        steps, each = dose(short=120, long=20_000), dose(short=8, long=50)
         histories(a_store_under_audit, rule, row, steps=steps, each=each)

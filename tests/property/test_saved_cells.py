@@ -28,7 +28,7 @@ def in_a_file(content: bytes) -> SavedCell | None:
         return returns_or_bad_input(lambda: read_cell(path))
 
 
-@examples(1_000)
+@examples(1_000, one_in=60)
 @given(saved_cells())
 def test_any_cell_comes_back(cell: SavedCell) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -39,7 +39,7 @@ def test_any_cell_comes_back(cell: SavedCell) -> None:
     assert list(lines_of(cell)) == list(lines_of(again))
 
 
-@examples(2_000)
+@examples(2_000, one_in=80)
 @given(saved_cells(), st.data())
 def test_a_file_in_which_a_value_is_another_is_a_cell_or_refused(
     cell: SavedCell, data: st.DataObject
@@ -54,7 +54,7 @@ def test_a_file_in_which_a_value_is_another_is_a_cell_or_refused(
     assert read is None or isinstance(read, SavedCell)
 
 
-@examples(2_000)
+@examples(2_000, one_in=80)
 @given(saved_cells(), st.data())
 def test_a_file_with_other_bytes_is_a_cell_or_refused(cell: SavedCell, data: st.DataObject) -> None:
     content = b"".join(lines_of(cell))

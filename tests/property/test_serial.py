@@ -27,6 +27,7 @@ from omega.testing.pass_through import PassThrough
 from omega.testing.races import MODES, Mode, Racer, Unit, hot_cell, jobs_to_race_for
 from omega.testing.recorder import NEVER, Ended, Event, History, Judged, Moment, Recorder
 from omega.testing.serial import serial_order
+from tests.fixtures.doses import examples
 
 WORKERS = 3
 STEPS = 6
@@ -124,6 +125,7 @@ def answered(history: History) -> int:
     return sum(event.answered < NEVER for events in history.workers for event in events)
 
 
+@examples(250)
 @given(modes, seeds)
 def test_what_a_store_says_that_serves_one_at_a_time_has_an_order(mode: Mode, seed: int) -> None:
     history = a_history(mode, seed)
@@ -131,6 +133,7 @@ def test_what_a_store_says_that_serves_one_at_a_time_has_an_order(mode: Mode, se
     assert len(history) == len(serial_order(history)) > STEPS
 
 
+@examples(250)
 @given(modes, seeds)
 def test_what_was_asked_for_again_is_explained(mode: Mode, seed: int) -> None:
     history = a_history(mode, seed, LOSSY)
@@ -138,6 +141,7 @@ def test_what_was_asked_for_again_is_explained(mode: Mode, seed: int) -> None:
     assert answered(history) <= len(serial_order(history)) <= len(history)
 
 
+@examples(250)
 @given(modes, seeds)
 def test_ends_that_come_long_after_their_worker_gave_up_are_explained(
     mode: Mode, seed: int
@@ -239,6 +243,7 @@ def test_one_changed_answer_is_found_out(spoil: str, mode: Mode, seed: int) -> N
     )
 
 
+@examples(250)
 @given(modes, seeds)
 def test_an_event_that_nobody_tells_of_is_missed(mode: Mode, seed: int) -> None:
     """Without one that changed the cell, what came after it cannot be."""
@@ -257,6 +262,7 @@ def test_an_event_that_nobody_tells_of_is_missed(mode: Mode, seed: int) -> None:
         serial_order(replace(history, workers=workers))
 
 
+@examples(250)
 @given(modes, seeds)
 def test_another_cell_at_the_end_is_found_out(mode: Mode, seed: int) -> None:
     history = a_history(mode, seed)

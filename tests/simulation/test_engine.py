@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from omega.sim.engine import Engine, Order
 from omega.sim.experiment import Architecture, Assignment, Experiment
 from omega.sim.ledger import mean, p90, ratio
 from omega.sim.queue import GiveUpPolicy
+from omega.sim.results import Result
 from omega.testing.builders import a_spec
 from omega.workload.arrivals import BATCH, SERVICE, Arrival, Prefill, Workload
 from omega.workload.synthetic import JobClass, TwoClasses, two_class_workload, uniform_machines
@@ -26,7 +28,7 @@ CONTENDED = TwoClasses(
     prefill_tasks=30,
     batch=JobClass(scheduler=BATCH, gap_mean_s=2, tasks_mean=5, duration_mean_s=10),
     service=JobClass(scheduler=SERVICE, gap_mean_s=10, tasks_mean=5, duration_mean_s=30),
-    horizon_s=600.0,
+    horizon_s=300.0,
 )
 TIMES = {BATCH: DecisionTime(job_s=0.5, task_s=0.01), SERVICE: DecisionTime(job_s=5.0)}
 
@@ -64,6 +66,12 @@ def contended(seed: int = 0) -> Experiment:
         horizon_s=CONTENDED.horizon_s,
         seed=seed,
     )
+
+
+@cache
+def shared() -> Result:
+    """What the contended cell comes to with shared state: a second of work, for several tests."""
+    return contended().run()
 
 
 def only(workload: Workload, name: str) -> Workload:
@@ -107,7 +115,8 @@ def test_one_seed_gives_one_result() -> None:
 
 @pytest.mark.parametrize("architecture", sorted(set(Architecture) - {Architecture.TWO_LEVEL}))
 def test_all_that_is_placed_is_counted_once(architecture: Architecture) -> None:
-    result = replace(contended(), architecture=architecture).run()
+    shares = architecture is Architecture.SHARED_STATE
+    result = shared() if shares else replace(contended(), architecture=architecture).run()
 
     for told in result.workloads.values():
         assert told["jobs"] == told["jobs_scheduled"] + told["jobs_unfinished"]
@@ -119,7 +128,7 @@ def test_all_that_is_placed_is_counted_once(architecture: Architecture) -> None:
 
 
 def test_one_scheduler_alone_never_conflicts_and_several_do() -> None:
-    together = contended().run().workloads
+    together = shared().workloads
     alone = replace(contended(), architecture=Architecture.MULTI_PATH).run().workloads
 
     assert together[SERVICE]["conflict_fraction"] > 0
@@ -127,7 +136,7 @@ def test_one_scheduler_alone_never_conflicts_and_several_do() -> None:
 
 
 def test_the_coarser_the_rule_the_more_conflicts() -> None:
-    by_fit = contended().run().workloads[SERVICE]["conflict_fraction"]
+    by_fit = shared().workloads[SERVICE]["conflict_fraction"]
     by_sequence = replace(contended(), scheduler=always(BySequence)).run().workloads
 
     assert by_fit < by_sequence[SERVICE]["conflict_fraction"]

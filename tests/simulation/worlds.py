@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
 import numpy as np
+import pytest
 
 from omega.cell.view import View
 from omega.config import Settings
@@ -38,7 +39,7 @@ HOUR_MS = 3_600_000
 CHECK_S = 2.0
 OVER_S_MAX = 4_000.0
 """No test depends on this: it only turns a hang into a failure."""
-SEEDS = range(2)
+SEEDS = (0, pytest.param(1, marks=pytest.mark.slow))
 
 
 class Gangs(Anywhere):

@@ -49,10 +49,11 @@ def drawn(view: View, wanted: int, rng: np.random.Generator) -> list[int]:
     return gets
 
 
+@pytest.mark.parametrize("rounds", [1_000, pytest.param(4_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("wanted", [1, 4, 6])
-def test_drawing_on_a_view_is_equal_in_distribution_to_the_loop(wanted: int) -> None:
+def test_drawing_on_a_view_is_equal_in_distribution_to_the_loop(wanted: int, rounds: int) -> None:
     """With six of seven places wanted, the whole room has to be looked at now and then."""
-    left, rounds = (0, 1, 2, 4), 4_000
+    left = (0, 1, 2, 4)
     view, rng = a_view_with_room(*left), np.random.default_rng(12)
     ends = Counter(
         tuple((integers(left) - drawn(view, wanted, rng)).tolist()) for _ in range(rounds)
@@ -74,8 +75,9 @@ def test_all_that_fits_is_drawn_wherever_it_is() -> None:
     assert [] == drawn(a_view(a_cell(0)), 5, rng)
 
 
-def test_it_is_equal_in_distribution_to_the_loop() -> None:
-    left, wanted, rounds = (1, 2, 4), 4, 20_000
+@pytest.mark.parametrize("rounds", [5_000, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_it_is_equal_in_distribution_to_the_loop(rounds: int) -> None:
+    left, wanted = (1, 2, 4), 4
     rng, room = np.random.default_rng(11), a_room(*left)
     ends = Counter(
         tuple((integers(left) - first_fit(room, wanted, rng)).tolist()) for _ in range(rounds)

@@ -11,13 +11,14 @@ from typer.testing import CliRunner
 from schedulers.ml_gpu.__main__ import build
 
 pytestmark = pytest.mark.trace
+BETWEEN = ("n128_single", "n128_cap")
+"""Neither the smallest nor the largest of their sort."""
 NAMES = (
     "textbook3",
     "n32_single",
     "n32_multi",
     "n32_cap",
-    "n128_single",
-    "n128_cap",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in BETWEEN),
     "n512_single",
 )
 RULES = {"fifo_perf": "mean", "isolated": "mean"}
