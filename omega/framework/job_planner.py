@@ -23,7 +23,7 @@ from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
 from omega.framework.disposition import Dispose
 from omega.framework.effects import Effects, refreshed
 from omega.framework.job_attempt import JobResult
-from omega.framework.kept_leases import KeptLeases
+from omega.framework.kept_leases import KeptLeases, rank
 from omega.framework.leasing import Leasing
 from omega.framework.scheduler import has_its_own_order
 from omega.limits import LIMITS
@@ -84,6 +84,7 @@ class JobPlanner:
         for together in self._parts(jobs):
             if not (yield from self._between()):
                 break
+            yield from self._kept.hand_back_late()
             # The thread that renews leases drops those that were lost meanwhile.
             held = [job for job in together if self._leasing.leases.holds(job)]
             if held:
@@ -120,7 +121,7 @@ class JobPlanner:
             self._lease_due_s = self._clock.now() + self._pause_s()
         view = yield from refreshed()
         again = self._kept.with_room(view)
-        jobs = sorted([*again, *leased], key=lambda job: -job.spec.precedence)
+        jobs = sorted([*again, *leased], key=rank)
         return jobs, len(leased), view
 
     def _lease(self) -> Effects[Sequence[LeasedJob]]:

@@ -5,12 +5,14 @@ Goal     Place a job's next task one read and one commit after another task has 
 Promise  A job keeps its lease only if this process has placed tasks of it in the last WAIT_S, and
          found no room for the others. After KEPT_S it is handed back all the same, so that its
          tasks that were evicted meanwhile are planned, too. A job that is handed back because no
-         task was placed for WAIT_S is soon parked with a reason. No job keeps its lease while one
-         of higher precedence is parked for a reason that may pass.
+         task was placed for WAIT_S is soon parked with a reason. No job keeps its lease for longer
+         than PARKED_S while one that comes before it, by precedence, then age, is parked for a
+         reason that may pass.
 Source   docs/decisions/0065-kept-leases.md; Nomad's blocked evaluations.
 """
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -21,20 +23,31 @@ from omega.framework.effects import Effects, called
 from omega.framework.job_attempt import AttemptEnd, JobResult
 from omega.framework.leasing import Leasing
 from omega.model.jobs import LeasedJob
-from omega.store.leases import HandBack
+from omega.placement.diagnosis import has_room
+from omega.store.leases import HandBack, ParkedJob
 
 WAIT_S: Final = 2.0
 """How long a job keeps its lease after tasks of it were placed."""
 KEPT_S: Final = 5.0
 """How long a job keeps its lease in all."""
+KEPT_MAX: Final = 64
+"""How many jobs of a process keep their leases."""
 PAUSE_S_MIN: Final = 0.005
 PAUSE_SHARE: Final = 1 / 16
 """The pause before the next look at the view, as a share of the time since tasks were placed: a
 task that ran for so long has left its room unused for a sixteenth of that, at most."""
 PARKED_READ: Final = 8
-"""How many parked jobs are read, those of highest precedence."""
+"""How many parked jobs are read, those of highest precedence, then the oldest."""
 PARKED_S: Final = 0.5
-"""How often they are read while the same jobs keep their leases."""
+"""How often they are read."""
+Rank = tuple[int, int]
+"""The place of a job in the queue: minus its precedence, and its id. The smallest comes first."""
+NOBODY: Final[Rank] = (sys.maxsize, sys.maxsize)
+
+
+def rank(job: LeasedJob | ParkedJob) -> Rank:
+    """Return the place of a job in the queue: by precedence, then age."""
+    return -job.spec.precedence, job.id
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,6 +57,8 @@ class _Kept:
     """When it began to keep its lease."""
     placed_s: float
     """When tasks of it were placed last."""
+    due_s: float
+    """When it may be attempted again."""
     room: OpenRoom
     """The room in which it found no place, less what was taken since."""
 
@@ -60,15 +75,17 @@ class KeptLeases:
         self._kept: dict[int, _Kept] = {}
         self._placed_s: dict[int, float] = {}
         """When tasks of a job were placed last, of jobs of which that was less than WAIT_S ago."""
+        self._first = NOBODY
+        """The parked job that comes first, of those that wait for what may change ..."""
         self._parked_due_s = 0.0
+        """... and when that is to be read again."""
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def pause_s(self) -> float:
         """Return the seconds to wait before the next look at the view. At least one job waits."""
-        newest_s = max(kept.placed_s for kept in self._kept.values())
-        return max(PAUSE_S_MIN, PAUSE_SHARE * (self._clock.now() - newest_s))
+        return _pause_s(self._clock.now(), max(kept.placed_s for kept in self._kept.values()))
 
     def keep(self, result: JobResult) -> bool:
         """Return whether the job keeps its lease after this attempt, and record it if it does."""
@@ -78,23 +95,30 @@ class KeptLeases:
         if result.placed:
             self._placed_s[job.id] = now_s
         placed_s, room = self._placed_s.get(job.id), _room_that_may_grow(result)
-        if placed_s is None or room is None:
+        is_behind = now_s < self._parked_due_s and rank(job) > self._first
+        if placed_s is None or room is None or is_behind or len(self._kept) == KEPT_MAX:
             return False
-        since_s = now_s if before is None else before.since_s
-        kept = _Kept(job=job, since_s=since_s, placed_s=placed_s, room=room)
+        kept = _Kept(
+            job=job,
+            since_s=now_s if before is None else before.since_s,
+            placed_s=placed_s,
+            due_s=now_s if result.placed else now_s + _pause_s(now_s, placed_s),
+            room=room,
+        )
         if kept.is_over(now_s):
             return False
         self._kept[job.id] = kept
-        if before is None:
-            self._parked_due_s = now_s
         return True
 
     def with_room(self, view: View) -> list[LeasedJob]:
-        """Return the jobs for which the view has gained room since they found none."""
-        gained, now = list[LeasedJob](), view.open_room()
+        """Return the jobs of which a task fits where the view has gained room."""
+        gained, now, now_s = list[LeasedJob](), view.open_room(), self._clock.now()
         for id_, kept in self._kept.items():
+            if now_s < kept.due_s:
+                continue
             are_comparable = now.free.shape == kept.room.free.shape
-            if not are_comparable or (now.free > kept.room.free).any():
+            has_gained = not are_comparable or bool((now.free > kept.room.free).any())
+            if has_gained and has_room(view, kept.job):
                 gained.append(kept.job)
             else:
                 self._kept[id_] = replace(kept, room=now)
@@ -106,44 +130,49 @@ class KeptLeases:
             return
         now_s, held = self._clock.now(), self._leasing.leases.holds
         self._kept = {id_: kept for id_, kept in self._kept.items() if held(kept.job)}
-        yield from self._hand_back(kept for kept in self._kept.values() if kept.is_over(now_s))
+        yield from self._hand_back([kept for kept in self._kept.values() if kept.is_over(now_s)])
 
     def give_way(self) -> Effects[None]:
-        """Hand back the jobs of lower precedence than one that is parked: room is for that first.
+        """Hand back the jobs that come after one that is parked: room is for that first.
 
-        It would be woken only at the next check that finds room, and a job with a lease looks more
-        often.
+        It would be woken only at a check that finds room, and a job with a lease looks more often.
+        If all that were read are parked for good, there may be others.
         """
         now_s = self._clock.now()
         if not self._kept or now_s < self._parked_due_s:
             return
-        self._parked_due_s = now_s + PARKED_S
         kind = self._leasing.kind
         parked = yield from called(
             "parked", lambda store: store.parked(kind, jobs_max=PARKED_READ, by_lane=False)
         )
-        waiting = [job.spec.precedence for job in parked if not job.reason.is_permanent]
-        first = max(waiting, default=None)
-        if first is not None:
-            lower = [kept for kept in self._kept.values() if kept.job.spec.precedence < first]
-            for kept in lower:
-                del self._placed_s[kept.job.id]  # so that it does not keep its next lease at once
-            yield from self._hand_back(lower)
+        waiting = [rank(job) for job in parked if not job.reason.is_permanent]
+        if not waiting and len(parked) == PARKED_READ:
+            waiting = [rank(parked[-1])]
+        self._first, self._parked_due_s = min(waiting, default=NOBODY), now_s + PARKED_S
+        behind = [kept for kept in self._kept.values() if rank(kept.job) > self._first]
+        yield from self._hand_back(behind)
 
-    def _hand_back(self, kept: Iterable[_Kept]) -> Effects[None]:
-        jobs = [one.job for one in kept]
-        for job in jobs:
-            del self._kept[job.id]
+    def _hand_back(self, kept: Sequence[_Kept]) -> Effects[None]:
+        for one in kept:
+            del self._kept[one.job.id]
         # Tasks of theirs were placed under this lease.
         yield from self._leasing.hand_back(
-            [HandBack(job.id, job.token, delay_ms=0, progressed=True) for job in jobs]
+            [HandBack(it.job.id, it.job.token, delay_ms=0, progressed=True) for it in kept]
         )
 
 
+def _pause_s(now_s: float, placed_s: float) -> float:
+    return max(PAUSE_S_MIN, PAUSE_SHARE * (now_s - placed_s))
+
+
 def _room_that_may_grow(result: JobResult) -> OpenRoom | None:
-    """Return the room in which a job found no place; None if it does not wait for more room."""
-    found = result.diagnosis
+    """Return the room in which a job found no place; None if it does not wait for more room.
+
+    Where tasks may run depends on those that run already, if they are to be on different machines
+    or to be spread. Which of them have ended is known to the store.
+    """
+    found, groups = result.diagnosis, result.job.spec.groups
     is_hopeless = found is not None and found.reason.is_permanent
-    if result.ending is not AttemptEnd.NO_ROOM or result.patience_ms or is_hopeless:
-        return None
-    return result.room
+    depends = any(group.different_machines or group.spread_over for group in groups)
+    waits = result.ending is AttemptEnd.NO_ROOM and not result.patience_ms
+    return result.room if waits and not is_hopeless and not depends else None

@@ -264,7 +264,7 @@ class Agent:
             self._held -= task.amounts
         if task.phase is Phase.OVER:
             self._drop(task)
-        elif task.phase is not Phase.ENDED or self._failures:  # else this step reports it
+        else:
             self._records.write(task)
         if task.exit is not None:
             job, number, how = task.key.job, task.key.task, sentence_of(task.exit)
@@ -389,10 +389,6 @@ class Agent:
         return bool(ended)
 
     def _store_failed(self, error: StoreUnavailable) -> None:
-        if not self._failures:
-            for task in self._tasks.values():
-                if task.phase is Phase.ENDED:
-                    self._records.write(task)
         self._failures += 1
         pause_s = min(STORE_PAUSE_S_MAX, self._poll_s * 2 ** min(self._failures, 10))
         self._poll_due_s = self._clock.now() + pause_s

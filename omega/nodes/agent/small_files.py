@@ -60,9 +60,9 @@ def remove_small(path: Path, names: Sequence[str]) -> bool:
     """
     try:
         entry = path.lstat()
+        if entry.st_size > BYTES_MAX:
+            return False  # also a folder that had many entries: all of its blocks would be read
         if not stat.S_ISDIR(entry.st_mode):
-            if entry.st_size > BYTES_MAX:
-                return False
             path.unlink()
             return True
         for name in names:

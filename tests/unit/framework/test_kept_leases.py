@@ -7,7 +7,13 @@ import numpy as np
 from omega.clock import ManualClock
 from omega.config import Settings
 from omega.events import Event, JobsLeased
-from omega.framework.kept_leases import KEPT_S, PAUSE_S_MIN, PAUSE_SHARE, WAIT_S
+from omega.framework.kept_leases import (
+    KEPT_S,
+    PARKED_READ,
+    PAUSE_S_MIN,
+    PAUSE_SHARE,
+    WAIT_S,
+)
 from omega.framework.runner import SchedulerProcess
 from omega.lifecycle.states import ParkReason, State
 from omega.model.arrays import integers
@@ -176,35 +182,87 @@ class TestKeptLeases:
 
         assert (0, 3) == (self.placed(other), self.placed(job))
 
-    def park(self, cpu_milli: int) -> None:
-        """Have a job of higher precedence parked while one core is in use."""
+    def park(self, cpu_milli: int, precedence: int = 10) -> None:
+        """Have a job parked while one core is in use."""
         self.submit(1)
         self.process.step()
-        job = self.submit(1, precedence=10, cpu_milli=cpu_milli)
+        job = self.submit(1, precedence=precedence, cpu_milli=cpu_milli)
+        self.let_pass()
+        assert State.PARKED is self.status(job).state
+
+    def let_pass(self) -> None:
+        """Let a job that finds no room be parked, and what is read twice a second be read."""
         for _ in range(8):
             self.process.step()
             self.clock.advance(0.25)
-        assert State.PARKED is self.status(job).state
+
+    def is_kept(self, job: int) -> tuple[bool, bool]:
+        """Return whether the job keeps its lease after the next step, and after another."""
+        kept = []
+        for _ in range(2):
+            self.process.step()
+            kept.append(State.PLANNING is self.status(job).state)
+        return kept[0], kept[1]
 
     def test_no_job_keeps_its_lease_while_one_of_higher_precedence_waits_for_room(self) -> None:
         self.park(2 * CORE)
+        assert (True, False) == self.is_kept(self.submit())
 
+    def test_no_job_keeps_its_lease_while_an_older_one_waits_for_room(self) -> None:
+        self.park(2 * CORE, precedence=0)
+        assert (True, False) == self.is_kept(self.submit())
+
+    def test_it_keeps_its_lease_while_one_of_lower_precedence_waits_for_room(self) -> None:
+        self.park(2 * CORE, precedence=0)
+        assert (True, True) == self.is_kept(self.submit(precedence=1))
+
+    def test_a_job_that_gave_way_is_handed_back_at_once_for_a_while(self) -> None:
+        self.park(2 * CORE)
         job = self.submit()
-        self.process.step()
-        kept = self.status(job)
+        self.is_kept(job)
+
+        self.clock.advance(0.1)
+        self.end(job, 0)
         self.process.step()
 
-        assert (State.PLANNING, 1) == (kept.state, kept.placed)
-        assert State.PLANNING is not self.status(job).state
+        assert (2, State.PENDING) == (self.placed(job), self.status(job).state)
 
     def test_a_job_that_can_never_fit_does_not_matter(self) -> None:
         self.park(8 * CORE)
+        assert (True, True) == self.is_kept(self.submit())
 
+    def test_jobs_that_can_never_fit_do_not_hide_one_that_waits(self) -> None:
+        self.park(2 * CORE)
+        for _ in range(PARKED_READ - 1):
+            self.submit(1, precedence=20, cpu_milli=8 * CORE)
+        self.let_pass()
         job = self.submit()
-        for _ in range(3):
-            self.process.step()
+        assert (True, False) == self.is_kept(job)
 
-        assert State.PLANNING is self.status(job).state
+        self.submit(1, precedence=20, cpu_milli=8 * CORE)
+        self.let_pass()
+        self.end(job, 0)
+        assert (True, False) == self.is_kept(job)
+
+    def test_without_room_for_a_task_of_it_it_is_not_attempted(self) -> None:
+        small = self.submit(1, cpu_milli=CORE // 2)
+        self.process.step()
+        job = self.submit(cpu_milli=CORE + CORE // 4)
+        self.process.step()
+
+        self.end(small, 0)
+        steps = [self.process.step() for _ in range(2)]
+
+        assert (State.PLANNING, 1) == (self.status(job).state, self.placed(job))
+        assert [0, 0] == steps
+
+    def test_a_job_whose_tasks_shun_each_other_is_handed_back(self) -> None:
+        """Which of its tasks have ended is known to the store alone."""
+        (job,) = self.store.submit([a_spec(6, cpu_milli=CORE, different_machines=True)])
+
+        self.process.step()
+
+        assert (State.PENDING, 1) == (self.status(job).state, self.placed(job))
 
     def test_a_job_whose_lease_is_lost_is_not_attempted(self) -> None:
         job = self.submit()
