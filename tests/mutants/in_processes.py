@@ -59,9 +59,17 @@ MUTANTS = (
         "kept-before-higher-precedence",
         KEPT,
         "give_way",
-        "if «first is not None»:",
+        "behind = [kept for kept in self._kept.values() if «rank(kept.job) > self._first»]",
         "False",
         "A job that keeps its lease takes the room for which one of higher precedence is parked.",
+    ),
+    mutant(
+        "kept-by-what-has-ended",
+        KEPT,
+        "_room_that_may_grow",
+        "return result.room if waits and not is_hopeless «and not depends» else None",
+        "",
+        "A job that spreads its tasks waits two seconds for a machine that is free.",
     ),
     mutant(
         "kept-for-ever",

@@ -145,7 +145,7 @@ def test_jobs_are_held_released_and_moved_forward(omega: Omega, store: PostgresS
     assert f"Job {second} is in the queue.\n" == omega("requeue", second).out
     assert [(second, 0), (first, -3)] == [(job.id, job.precedence) for job in store.jobs()]
     store.lease("batch", holder="b", jobs_max=9, lease_ms=60_000)
-    assert f"omega: job {first} is being planned: try again, or hold it\n" == (
+    assert f"omega: job {first} is being planned: hold it, change it, and release it\n" == (
         omega("requeue", first).err
     )
     store.cancel(second)

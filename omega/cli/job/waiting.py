@@ -20,7 +20,7 @@ def why_not(store: SubmitterStore, job: JobStatus) -> str:
     if now.park_reason is ParkReason.HELD:
         return f"job {now.id} is held: omega release {now.id}"
     if now.state is State.PLANNING:
-        return f"job {now.id} is being planned: try again, or hold it"
+        return f"job {now.id} is being planned: hold it, change it, and release it"
     if now.state is State.RUNNING:
         return f"job {now.id} runs: none of its tasks waits"
     return f"job {now.id} is elastic, and keeps its precedence"
