@@ -61,7 +61,7 @@ class JobResult:
     """Whether the last commit granted every task of the job. Then no task was placed by an earlier
     commit, and may have lost its place since."""
     room: OpenRoom | None = None
-    """For NO_ROOM, the room as placement left it; None if that is not known."""
+    """For NO_ROOM, the room as placement saw it last; None if that is not known."""
     looked_for_victims: bool = False
     """Whether a round has looked for victims in vain, and `diagnosis` says that not enough of what
     runs yields. False also for a job that found room after such a look."""
@@ -200,7 +200,7 @@ class JobAttempt:
             ending=self.ending,
             diagnosis=self._diagnosis(view),
             at_once=self.at_once,
-            room=self._room_left(view),
+            room=self._room if self.ending is AttemptEnd.NO_ROOM else None,
             patience_ms=self._patience_ms,
         )
 
@@ -208,15 +208,6 @@ class JobAttempt:
     def _patience_ms(self) -> int:
         waits = self.ending is AttemptEnd.NO_ROOM
         return patience_left_ms(self.job, self.patient_groups) if waits else 0
-
-    def _room_left(self, view: View) -> OpenRoom | None:
-        """Return the room in which nothing more was claimed: that of the last try, if it claimed.
-
-        The view has the rows as the commit of that try left them.
-        """
-        if self.ending is not AttemptEnd.NO_ROOM or not self._explains or not self.tries:
-            return None
-        return view.open_room() if self._room is None else self._room
 
     def _diagnosis(self, view: View) -> Diagnosis | None:
         if self.ending is not AttemptEnd.NO_ROOM or not self._explains:

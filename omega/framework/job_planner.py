@@ -117,12 +117,16 @@ class JobPlanner:
             leased = yield from self._lease()
         if not self._kept:
             return leased, len(leased), None
-        if self._clock.now() >= self._lease_due_s:
+        is_more_pending = len(leased) >= self._jobs_to_lease
+        if leased:
+            self._lease_due_s = self._clock.now()
+        elif self._clock.now() >= self._lease_due_s:
             self._lease_due_s = self._clock.now() + self._pause_s()
         view = yield from refreshed()
         again = self._kept.with_room(view)
-        jobs = sorted([*again, *leased], key=rank)
-        return jobs, len(leased), view
+        if is_more_pending:  # they may come before those that were kept
+            again = [job for job in again if rank(job) < rank(leased[-1])]
+        return sorted([*again, *leased], key=rank), len(leased), view
 
     def _lease(self) -> Effects[Sequence[LeasedJob]]:
         jobs = yield from self._leasing.lease(self._jobs_to_lease)

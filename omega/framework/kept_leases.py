@@ -7,7 +7,7 @@ Promise  A job keeps its lease only if this process has placed tasks of it in th
          tasks that were evicted meanwhile are planned, too. A job that is handed back because no
          task was placed for WAIT_S is soon parked with a reason. No job keeps its lease for longer
          than PARKED_S while one that comes before it, by precedence, then age, is parked for a
-         reason that may pass.
+         reason that may pass, and is among the first PARKED_READ.
 Source   docs/decisions/0065-kept-leases.md; Nomad's blocked evaluations.
 """
 
@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from omega.cell.open_room import OpenRoom
 from omega.cell.view import View
 from omega.clock import Clock
 from omega.framework.effects import Effects, called
 from omega.framework.job_attempt import AttemptEnd, JobResult
 from omega.framework.leasing import Leasing
+from omega.model.arrays import Amounts
 from omega.model.jobs import LeasedJob
 from omega.placement.diagnosis import has_room
 from omega.store.leases import HandBack, ParkedJob
@@ -58,9 +58,10 @@ class _Kept:
     placed_s: float
     """When tasks of it were placed last."""
     due_s: float
-    """When it may be attempted again."""
-    room: OpenRoom
-    """The room in which it found no place, less what was taken since."""
+    """When to look whether it has room."""
+    free: Amounts | None
+    """What was free on each open machine when it found no room, (machines, kinds); None if that is
+    not known, because its last attempt placed tasks: others may have ended during the commit."""
 
     def is_over(self, now_s: float) -> bool:
         return now_s - self.placed_s >= WAIT_S or now_s - self.since_s >= KEPT_S
@@ -85,7 +86,8 @@ class KeptLeases:
 
     def pause_s(self) -> float:
         """Return the seconds to wait before the next look at the view. At least one job waits."""
-        return _pause_s(self._clock.now(), max(kept.placed_s for kept in self._kept.values()))
+        due_s = min(kept.due_s for kept in self._kept.values())
+        return max(PAUSE_S_MIN, due_s - self._clock.now())
 
     def keep(self, result: JobResult) -> bool:
         """Return whether the job keeps its lease after this attempt, and record it if it does."""
@@ -94,16 +96,17 @@ class KeptLeases:
         self._placed_s = {id_: at for id_, at in self._placed_s.items() if now_s - at < WAIT_S}
         if result.placed:
             self._placed_s[job.id] = now_s
-        placed_s, room = self._placed_s.get(job.id), _room_that_may_grow(result)
+        placed_s = self._placed_s.get(job.id)
         is_behind = now_s < self._parked_due_s and rank(job) > self._first
-        if placed_s is None or room is None or is_behind or len(self._kept) == KEPT_MAX:
+        is_full = len(self._kept) == KEPT_MAX
+        if placed_s is None or not _waits_for_room(result) or is_behind or is_full:
             return False
         kept = _Kept(
-            job=job,
+            job=replace(job, fruitless=0) if result.placed else job,
             since_s=now_s if before is None else before.since_s,
             placed_s=placed_s,
             due_s=now_s if result.placed else now_s + _pause_s(now_s, placed_s),
-            room=room,
+            free=None if result.placed or result.room is None else result.room.free,
         )
         if kept.is_over(now_s):
             return False
@@ -112,16 +115,21 @@ class KeptLeases:
 
     def with_room(self, view: View) -> list[LeasedJob]:
         """Return the jobs of which a task fits where the view has gained room."""
-        gained, now, now_s = list[LeasedJob](), view.open_room(), self._clock.now()
-        for id_, kept in self._kept.items():
-            if now_s < kept.due_s:
-                continue
-            are_comparable = now.free.shape == kept.room.free.shape
-            has_gained = not are_comparable or bool((now.free > kept.room.free).any())
+        now_s = self._clock.now()
+        due = [kept for kept in self._kept.values() if now_s >= kept.due_s]
+        if not due:
+            return []
+        free, gained = view.open_room().free, list[LeasedJob]()
+        for kept in due:
+            was = kept.free
+            has_gained = was is None or was.shape != free.shape or bool((free > was).any())
             if has_gained and has_room(view, kept.job):
                 gained.append(kept.job)
             else:
-                self._kept[id_] = replace(kept, room=now)
+                # A look at a large view takes long, and is to take a small share of the time.
+                took_s = self._clock.now() - now_s
+                pause_s = max(_pause_s(now_s, kept.placed_s), took_s / PAUSE_SHARE)
+                self._kept[kept.job.id] = replace(kept, free=free, due_s=now_s + pause_s)
         return gained
 
     def hand_back_late(self) -> Effects[None]:
@@ -155,7 +163,7 @@ class KeptLeases:
     def _hand_back(self, kept: Sequence[_Kept]) -> Effects[None]:
         for one in kept:
             del self._kept[one.job.id]
-        # Tasks of theirs were placed under this lease.
+        # Tasks of theirs were placed lately.
         yield from self._leasing.hand_back(
             [HandBack(it.job.id, it.job.token, delay_ms=0, progressed=True) for it in kept]
         )
@@ -165,8 +173,8 @@ def _pause_s(now_s: float, placed_s: float) -> float:
     return max(PAUSE_S_MIN, PAUSE_SHARE * (now_s - placed_s))
 
 
-def _room_that_may_grow(result: JobResult) -> OpenRoom | None:
-    """Return the room in which a job found no place; None if it does not wait for more room.
+def _waits_for_room(result: JobResult) -> bool:
+    """Return whether a job has found no room, and more would help.
 
     Where tasks may run depends on those that run already, if they are to be on different machines
     or to be spread. Which of them have ended is known to the store.
@@ -175,4 +183,4 @@ def _room_that_may_grow(result: JobResult) -> OpenRoom | None:
     is_hopeless = found is not None and found.reason.is_permanent
     depends = any(group.different_machines or group.spread_over for group in groups)
     waits = result.ending is AttemptEnd.NO_ROOM and not result.patience_ms
-    return result.room if waits and not is_hopeless and not depends else None
+    return waits and not is_hopeless and not depends

@@ -66,8 +66,8 @@ MUTANTS = (
     mutant(
         "kept-by-what-has-ended",
         KEPT,
-        "_room_that_may_grow",
-        "return result.room if waits and not is_hopeless «and not depends» else None",
+        "_waits_for_room",
+        "return waits and not is_hopeless «and not depends»",
         "",
         "A job that spreads its tasks waits two seconds for a machine that is free.",
     ),

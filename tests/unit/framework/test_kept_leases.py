@@ -1,6 +1,7 @@
 """Jobs that keep their leases while they wait for room."""
 
 import threading
+from collections.abc import Callable
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from omega.framework.kept_leases import (
 from omega.framework.runner import SchedulerProcess
 from omega.lifecycle.states import ParkReason, State
 from omega.model.arrays import integers
+from omega.model.claims import Transaction
+from omega.model.outcomes import Outcome
 from omega.store.memory.store import MemoryStore
 from omega.store.status import JobStatus
 from omega.testing.builders import a_spec
@@ -41,13 +44,25 @@ class Alarm(ManualClock):
             self._stop.set()
 
 
+class Busy(MemoryStore):
+    """A store in which something may happen just before a commit."""
+
+    before_commit: Callable[[], None] | None = None
+
+    def commit(self, transaction: Transaction) -> Outcome:
+        happen, self.before_commit = self.before_commit, None
+        if happen is not None:
+            happen()
+        return super().commit(transaction)
+
+
 class TestKeptLeases:
     """A process on a cell of one machine with two cores."""
 
     def setup_method(self) -> None:
         self.stop = threading.Event()
         self.clock = Alarm(self.stop)
-        self.store = MemoryStore(self.clock)
+        self.store = Busy(self.clock)
         self.leases = 0
         add_a_cell(self.store, 1, cpu_milli=2 * CORE)
         self.process = self.a_process(Settings())
@@ -98,6 +113,31 @@ class TestKeptLeases:
         assert (State.RUNNING, 6) == (self.status(job).state, self.placed(job))
         assert (1, 1) == (self.leases, self.status(job).attempts)
         assert {} == self.process.leases.held()
+
+    def test_a_task_that_ends_during_the_commit_leaves_no_slot_idle(self) -> None:
+        job = self.submit()
+        self.process.step()
+        self.end(job, 0)
+        self.store.before_commit = lambda: self.end(job, 1)
+
+        self.process.step()
+        self.process.step()
+
+        assert 4 == self.placed(job)
+
+    def test_jobs_of_higher_precedence_that_are_still_pending_come_before_it(self) -> None:
+        job = self.submit(20)
+        self.process.step()
+
+        urgent = [self.submit(1, precedence=10) for _ in range(4)]
+        self.clock.advance(STEP_S)
+        for task in range(2):
+            self.end(job, task)
+        for _ in range(2):
+            self.process.step()
+
+        assert [1, 1, 0, 0] == [self.placed(one) for one in urgent]
+        assert 2 == self.placed(job)
 
     def test_without_more_room_it_is_not_attempted(self) -> None:
         job = self.submit()
