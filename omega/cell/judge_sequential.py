@@ -123,14 +123,14 @@ class _SequentialJudge:
 
         first, end = self._options.first[claim : claim + 2]
         claimant = job, number
-        refusal = self._take(first, left, named, claimant)
-        if refusal is Verdict.ACCEPTED or is_placed:
-            return refusal  # alternates evict nothing, so a placed task cannot move to one
+        verdict = self._take(first, left, named, claimant)
+        if verdict is Verdict.ACCEPTED or is_placed:
+            return verdict  # alternates evict nothing, so a placed task cannot move to one
         for option in range(first + 1, end):
             if self._take(option, left, (), claimant) is Verdict.ACCEPTED:
                 self.machine[claim] = self._options.machine[option]
                 return Verdict.ACCEPTED
-        return refusal
+        return verdict
 
     def _is_unplaced(self, claim: int, job: int, task: int, left: _Left) -> bool:
         running = self._position.get((job, task))

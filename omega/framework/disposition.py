@@ -3,7 +3,7 @@
 Goal     One pure function, so that the policy can be read, tested and discussed.
 Promise  A job is parked at once if waiting cannot help or if it is over its quota; otherwise after
          a number of attempts without progress. Delays grow with that number and are jittered.
-         Whenever an attempt returns, the job's lease ends.
+         When an attempt returns, the job's lease ends, unless it is kept (kept_leases.py).
 Source   docs/decisions/0004-the-job-queue.md; parking as in Nomad's blocked evaluations.
 """
 

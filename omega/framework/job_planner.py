@@ -32,8 +32,8 @@ from omega.store.leases import HandBack, Parking
 
 IDLE_S_MIN: Final = 0.005
 IDLE_GROWTH: Final = 1.3
-"""After a cycle with jobs the first wait is short and the next ones grow, up to the poll interval:
-jobs whose tasks run in waves are soon pending again."""
+"""After an attempted job has not kept its lease, the first wait is short and the next ones grow, up
+to the poll interval: jobs whose tasks run in waves are soon pending again."""
 CYCLE_S = 0.5
 """How long the attempts at the jobs of one lease call should take. If they take longer, jobs wait
 under a lease that idle replicas could attempt."""
@@ -76,9 +76,10 @@ class JobPlanner:
             context.explains and not context.keeps_order and not has_its_own_order(scheduler)
         )
         self._lease_due_s = clock.now()
+        """When the queue is read next while jobs keep their leases."""
 
     def cycle(self) -> Effects[int]:
-        """Lease jobs and attempt them, and those for which there is room now; return how many."""
+        """Attempt jobs that are leased now, and kept jobs that have room now; return how many."""
         began = self._clock.now()
         jobs, leased, view = yield from self._next()
         for together in self._parts(jobs):
@@ -96,32 +97,37 @@ class JobPlanner:
         return len(jobs)
 
     def idle_s(self) -> float:
-        """Return the seconds to wait when there are no jobs, randomised so that replicas differ."""
+        """Return the seconds until the next look at the view or the queue."""
         if self._kept:
             return min(self._kept.pause_s(), max(0.0, self._lease_due_s - self._clock.now()))
-        return self._pause_s()
+        return self._next_poll_s()
 
-    def _pause_s(self) -> float:
-        """Return the seconds until the queue is read again; each is longer than the one before."""
+    def _next_poll_s(self) -> float:
+        """Return the seconds until the queue is read again, randomised so that replicas differ.
+
+        They grow with each call, up to the poll interval, until an attempted job does not keep its
+        lease.
+        """
         idle_s, self._idle_s = self._idle_s, self._idle_s * IDLE_GROWTH
         longest_s = self._settings.poll_interval_ms / 1_000
         return min(idle_s, longest_s) * (0.5 + self._rng.random())
 
     def _next(self) -> Effects[tuple[Sequence[LeasedJob], int, View | None]]:
-        """Return the jobs to attempt, how many of them were leased just now, and a fresh view."""
+        """Return the jobs to attempt, how many of them were leased just now, and the view.
+
+        The view is None if it was not refreshed, because no job keeps its lease.
+        """
         yield from self._kept.hand_back_late()
         yield from self._kept.give_way()
-        if self._kept and self._clock.now() < self._lease_due_s:
-            leased: Sequence[LeasedJob] = ()
-        else:
-            leased = yield from self._lease()
+        is_lease_due = not self._kept or self._clock.now() >= self._lease_due_s
+        leased: Sequence[LeasedJob] = (yield from self._lease()) if is_lease_due else ()
         if not self._kept:
             return leased, len(leased), None
         is_more_pending = len(leased) >= self._jobs_to_lease
         if leased:
             self._lease_due_s = self._clock.now()
-        elif self._clock.now() >= self._lease_due_s:
-            self._lease_due_s = self._clock.now() + self._pause_s()
+        elif is_lease_due:
+            self._lease_due_s = self._clock.now() + self._next_poll_s()
         view = yield from refreshed()
         again = self._kept.with_room(view)
         if is_more_pending:  # they may come before those that were kept

@@ -35,7 +35,10 @@ KEPT_MAX: Final = 64
 PAUSE_S_MIN: Final = 0.005
 PAUSE_SHARE: Final = 1 / 16
 """The pause before the next look at the view, as a share of the time since tasks were placed: a
-task that ran for so long has left its room unused for a sixteenth of that, at most."""
+task that ran for so long has left its room unused for a sixteenth of that, at most, where looks do
+not take long."""
+LOOK_SHARE: Final = 1 / 4
+"""The share of its time, at most, for which a process looks whether kept jobs have room."""
 PARKED_READ: Final = 8
 """How many parked jobs are read, those of highest precedence, then the oldest."""
 PARKED_S: Final = 0.5
@@ -61,7 +64,7 @@ class _Kept:
     """When to look whether it has room."""
     free: Amounts | None
     """What was free on each open machine when it found no room, (machines, kinds); None if that is
-    not known, because its last attempt placed tasks: others may have ended during the commit."""
+    not known: its last attempt placed tasks, and others may have ended during the commit."""
 
     def is_over(self, now_s: float) -> bool:
         return now_s - self.placed_s >= WAIT_S or now_s - self.since_s >= KEPT_S
@@ -74,8 +77,10 @@ class KeptLeases:
         self._clock = clock
         self._leasing = leasing
         self._kept: dict[int, _Kept] = {}
+        self._look_due_s = 0.0
+        """No look before this moment: the last one took long."""
         self._placed_s: dict[int, float] = {}
-        """When tasks of a job were placed last, of jobs of which that was less than WAIT_S ago."""
+        """By job, when tasks of it were placed last; the oldest entries first."""
         self._first = NOBODY
         """The parked job that comes first, of those that wait for what may change ..."""
         self._parked_due_s = 0.0
@@ -87,15 +92,13 @@ class KeptLeases:
     def pause_s(self) -> float:
         """Return the seconds to wait before the next look at the view. At least one job waits."""
         due_s = min(kept.due_s for kept in self._kept.values())
-        return max(PAUSE_S_MIN, due_s - self._clock.now())
+        return max(PAUSE_S_MIN, max(due_s, self._look_due_s) - self._clock.now())
 
     def keep(self, result: JobResult) -> bool:
         """Return whether the job keeps its lease after this attempt, and record it if it does."""
         job, now_s = result.job, self._clock.now()
         before = self._kept.pop(job.id, None)
-        self._placed_s = {id_: at for id_, at in self._placed_s.items() if now_s - at < WAIT_S}
-        if result.placed:
-            self._placed_s[job.id] = now_s
+        self._note_placed(result, now_s)
         placed_s = self._placed_s.get(job.id)
         is_behind = now_s < self._parked_due_s and rank(job) > self._first
         is_full = len(self._kept) == KEPT_MAX
@@ -113,24 +116,35 @@ class KeptLeases:
         self._kept[job.id] = kept
         return True
 
+    def _note_placed(self, result: JobResult, now_s: float) -> None:
+        """Record that tasks of a job were placed; drop what is WAIT_S old.
+
+        A job that was placed whole leaves no entry: most jobs are.
+        """
+        if result.placed:
+            self._placed_s.pop(result.job.id, None)  # the new entry comes last
+            if result.ending is not AttemptEnd.DONE:
+                self._placed_s[result.job.id] = now_s
+        while self._placed_s:
+            oldest = next(iter(self._placed_s))
+            if now_s - self._placed_s[oldest] < WAIT_S:
+                break
+            del self._placed_s[oldest]
+
     def with_room(self, view: View) -> list[LeasedJob]:
         """Return the jobs of which a task fits where the view has gained room."""
         now_s = self._clock.now()
         due = [kept for kept in self._kept.values() if now_s >= kept.due_s]
-        if not due:
+        if not due or now_s < self._look_due_s:
             return []
-        free, gained = view.open_room().free, list[LeasedJob]()
+        free = view.open_room().free
+        fits = {kept.job.id for kept in due if _has_gained(kept, free) and has_room(view, kept.job)}
         for kept in due:
-            was = kept.free
-            has_gained = was is None or was.shape != free.shape or bool((free > was).any())
-            if has_gained and has_room(view, kept.job):
-                gained.append(kept.job)
-            else:
-                # A look at a large view takes long, and is to take a small share of the time.
-                took_s = self._clock.now() - now_s
-                pause_s = max(_pause_s(now_s, kept.placed_s), took_s / PAUSE_SHARE)
-                self._kept[kept.job.id] = replace(kept, free=free, due_s=now_s + pause_s)
-        return gained
+            if kept.job.id not in fits:
+                due_s = now_s + _pause_s(now_s, kept.placed_s)
+                self._kept[kept.job.id] = replace(kept, free=free, due_s=due_s)
+        self._look_due_s = now_s + (self._clock.now() - now_s) / LOOK_SHARE
+        return [kept.job for kept in due if kept.job.id in fits]
 
     def hand_back_late(self) -> Effects[None]:
         """Hand back the jobs that have waited for long enough; forget those whose lease is lost."""
@@ -143,8 +157,9 @@ class KeptLeases:
     def give_way(self) -> Effects[None]:
         """Hand back the jobs that come after one that is parked: room is for that first.
 
-        It would be woken only at a check that finds room, and a job with a lease looks more often.
-        If all that were read are parked for good, there may be others.
+        A parked job is woken only by a check that finds room, and a kept job looks more often. If
+        all that were read are parked for good, others may be parked behind the last of them: jobs
+        that come after that one are handed back, too.
         """
         now_s = self._clock.now()
         if not self._kept or now_s < self._parked_due_s:
@@ -167,6 +182,12 @@ class KeptLeases:
         yield from self._leasing.hand_back(
             [HandBack(it.job.id, it.job.token, delay_ms=0, progressed=True) for it in kept]
         )
+
+
+def _has_gained(kept: _Kept, free: Amounts) -> bool:
+    """Return whether some machine has more free room than when the job found none."""
+    was = kept.free
+    return was is None or was.shape != free.shape or bool((free > was).any())
 
 
 def _pause_s(now_s: float, placed_s: float) -> float:

@@ -14,7 +14,7 @@ class Planner(Protocol):
     """Plans the work of one scheduler process."""
 
     def cycle(self) -> Effects[int]:
-        """Lease jobs, plan and commit them, and end their leases; return the number of jobs."""
+        """Lease jobs, plan and commit them, and end leases; return the number of jobs."""
         ...
 
     def idle_s(self) -> float:

@@ -189,7 +189,8 @@ class Process:
     def end(self) -> Effects[None]:
         """Hand back every lease and remove the replica from the store's registry."""
         kind, held = self.scheduler.kind, self.leases.held()
-        # The jobs were not attempted. Without delay, another process can lease them at once.
+        # The jobs were not attempted, or tasks of theirs were placed lately. Without delay, another
+        # process can lease them at once.
         # `progressed` sets their counts of fruitless attempts to 0; otherwise the store adds 1.
         backs = [HandBack(job, token, delay_ms=0, progressed=True) for job, token in held.items()]
         self.leases.drop(held)

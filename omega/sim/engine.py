@@ -15,7 +15,8 @@ from math import ceil, inf
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 Sample = Callable[[int], None]
-"""Is called with a number of samples to take; nothing has changed between them."""
+"""Is called with a number of samples to take, at the moment of the last one; nothing has changed
+between them."""
 
 
 class Order(IntEnum):
@@ -39,7 +40,7 @@ class Engine:
         self.now_s = 0.0
         self.executed = 0
         self._events: list[tuple[float, int, int, Callable[[], None]]] = []
-        self._asked_for = 0
+        self._scheduled = 0
         self._sample: Sample = lambda _: None
         self._sample_s = inf
         self._next_sample_s = inf
@@ -47,11 +48,15 @@ class Engine:
     def at(self, time_s: float, order: Order, action: Callable[[], None]) -> None:
         """Schedule an action for a time that has not passed."""
         assert time_s >= self.now_s
-        self._asked_for += 1
-        heappush(self._events, (time_s, order, self._asked_for, action))
+        self._scheduled += 1
+        heappush(self._events, (time_s, order, self._scheduled, action))
 
     def sample(self, every_s: float, take: Sample) -> None:
-        """Take samples at intervals; a sample is an event that comes last at its moment."""
+        """Take samples at intervals of whole seconds, so that their moments are exact.
+
+        A sample is an event that comes last at its moment.
+        """
+        assert every_s == int(every_s)
         self._sample, self._sample_s = take, every_s
         self._next_sample_s = self.now_s + every_s
 

@@ -173,8 +173,8 @@ ALTERNATES = (
         EXCHANGE,
         "_weigh",
         "«self.machine[claim] = self._options.machine[option]\nreturn Verdict.ACCEPTED»\n"
-        "return refusal",
-        "refusal, self.machine[claim] = Verdict.ACCEPTED, self._options.machine[option]",
+        "return verdict",
+        "verdict, self.machine[claim] = Verdict.ACCEPTED, self._options.machine[option]",
         "One task takes room on each of its alternates.",
     ),
     mutant(

@@ -72,6 +72,14 @@ MUTANTS = (
         "A job that spreads its tasks waits two seconds for a machine that is free.",
     ),
     mutant(
+        "kept-and-looked-for-all-the-time",
+        KEPT,
+        "with_room",
+        "if not due «or now_s < self._look_due_s»:",
+        "",
+        "On a large cell a scheduler that keeps leases spends its time with looks at its view.",
+    ),
+    mutant(
         "kept-for-ever",
         KEPT,
         "is_over",
