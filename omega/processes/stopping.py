@@ -3,7 +3,8 @@
 Goal     End every process cleanly, whatever stops it.
 Promise  Ctrl-C, SIGTERM and a closed terminal set one event, whatever the process is doing; a
          second Ctrl-C raises KeyboardInterrupt at once. Of a command that ends by itself, each of
-         them undoes what it has begun. A process that was started with
+         them undoes what it has begun. Who starts it with `nohup` has it outlive the terminal. A
+         process that was started with
          `--end-with-parent` ends at most ORPHAN_GRACE_S after its parent.
 Source   The pipe to standard input: the kernel closes it however the parent ends.
 """
@@ -45,7 +46,7 @@ def stop_on_signals() -> Iterator[threading.Event]:
         # does for a moment. Setting the event in the handler would then deadlock.
         start_new_thread(stop.set, ())
 
-    before = {number: signal.signal(number, ask) for number in SIGNALS}
+    before = {number: signal.signal(number, ask) for number in _heard()}
     try:
         yield stop
     except StoreUnavailable as error:
@@ -69,12 +70,21 @@ def interrupted_by_signals() -> Iterator[None]:
             signal.signal(number, signal.SIG_IGN)  # or a second one would interrupt the undoing
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in SIGNALS}
+    before = {number: signal.signal(number, interrupt) for number in _heard()}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _heard() -> list[signal.Signals]:
+    """Return the signals to handle: not the one of a closed terminal if it is ignored (nohup).
+
+    SIGINT is handled all the same: shells ignore it for whatever they start in the background.
+    """
+    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [number for number in SIGNALS if number is not signal.SIGHUP or not is_ignored]
 
 
 def stop_with_parent(stop: threading.Event) -> None:

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -173,7 +174,8 @@ class Supervisor:
         assert child.process is not None
         code = child.process.poll()
         if code is None:
-            _cut(child.log)
+            with suppress(OSError):  # somebody has removed it, or the disk is full
+                _cut(child.log)
             return
         self._reap(child, code)
         if code == 0:

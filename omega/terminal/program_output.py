@@ -2,11 +2,13 @@
 
 Goal     Let `omega run` and `omega logs` stand in a pipe as the program itself would.
 Promise  A pipe or a file receives the bytes as they are. A terminal receives printable characters,
-         line ends and tabs: a log must not control the terminal of whoever reads it.
+         line ends and tabs: a log must not control the terminal of whoever reads it. What cannot be
+         written raises OSError once; the process then ends without a second complaint.
 Source   docs/guide/agents.md.
 """
 
 import codecs
+import os
 import sys
 from typing import BinaryIO, Final, TextIO
 
@@ -25,7 +27,20 @@ class ProgramOutput:
         self._is_terminal = beneath.isatty()
 
     def write(self, said: bytes, decoder: codecs.IncrementalDecoder) -> None:
-        """Pass bytes on; `decoder` keeps what is left of a character between two writes."""
+        """Pass bytes on; `decoder` keeps what is left of a character between two writes.
+
+        Raises OSError if they cannot be written; BrokenPipeError if nobody reads them any more.
+        """
+        try:
+            self._write(said, decoder)
+        except OSError:
+            # What is left in the buffers is written when the process ends, and would fail again.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._bytes.fileno())
+            os.close(nowhere)
+            raise
+
+    def _write(self, said: bytes, decoder: codecs.IncrementalDecoder) -> None:
         if self._is_terminal:
             text = decoder.decode(said).replace("\r\n", "\n")
             self._text.write(escaped(text, keep=KEPT))
@@ -42,5 +57,6 @@ def utf8_decoder() -> codecs.IncrementalDecoder:
 
 
 def standard_outputs() -> dict[str, ProgramOutput]:
-    """Return this process's outputs by the names of a task's."""
-    return {"stdout": ProgramOutput(sys.stdout), "stderr": ProgramOutput(sys.stderr)}
+    """Return this process's outputs by the names of a task's, without those that are closed."""
+    streams = {"stdout": sys.stdout, "stderr": sys.stderr}
+    return {name: ProgramOutput(it) for name, it in streams.items() if it is not None}

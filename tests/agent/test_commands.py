@@ -65,6 +65,19 @@ def test_the_environment_is_the_jobs_and_not_the_agents(shared: CellAtWork, omeg
     assert TASK_VARIABLES - OF_STEPS == ours
 
 
+def test_a_job_of_which_nobody_reads_the_output_is_cancelled(shared: CellAtWork) -> None:
+    command = shared.command("run", "--", "sh", "-c", "while sleep 0.1; do echo y; done")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert b"y\n" == running.stdout.readline()
+        running.stdout.close()  # as `| head -1` does
+
+        assert (b"", 128 + signal.SIGPIPE) == (running.stderr.read(), running.wait())
+
+    assert State.CANCELLED is shared.store.jobs()[0].state
+
+
 @pytest.mark.parametrize(
     ("words", "code", "cause", "sentence"),
     [

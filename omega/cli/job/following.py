@@ -10,6 +10,7 @@ import codecs
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from omega.errors import StoreUnavailable
 from omega.reports.wording import things
 from omega.store.protocols import JobReader
 from omega.terminal.program_output import ProgramOutput, utf8_decoder
@@ -22,6 +23,25 @@ class _Read:
     started_ms: int
     bytes_total: int = 0
     decoder: codecs.IncrementalDecoder = field(default_factory=utf8_decoder)
+
+
+class Outage:
+    """Says that the store does not answer, once until it answers again."""
+
+    def __init__(self, job: int, warn: Callable[[str], None]) -> None:
+        self._job = job
+        self._warn = warn
+        self._is_said = False
+
+    def begin(self, error: StoreUnavailable) -> None:
+        """Say why a call failed, unless that was said."""
+        if not self._is_said:
+            self._warn(f"job {self._job} is asked for again until the database answers: {error}")
+        self._is_said = True
+
+    def end(self) -> None:
+        """Note that the store has answered."""
+        self._is_said = False
 
 
 class OutputFollower:

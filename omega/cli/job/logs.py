@@ -2,7 +2,8 @@
 
 Goal     Read the outputs of tasks, wherever they run or ran.
 Promise  The store keeps the end of each output, also of tasks that have ended. With `--follow` it
-         ends when the job does. What is not kept is said, on standard error.
+         ends when the job does, and waits for a store that does not answer. What is not kept is
+         said, on standard error.
 Source   docs/guide/agents.md.
 """
 
@@ -12,10 +13,10 @@ from typing import Annotated, Final
 import typer
 
 from omega.cli.cell_access import ReadFrom, cell_reader
-from omega.cli.job.following import OutputFollower
+from omega.cli.job.following import Outage, OutputFollower
 from omega.cli.job.show import JobNamed, named_job
 from omega.clock import RealClock
-from omega.errors import OmegaError
+from omega.errors import OmegaError, StoreUnavailable
 from omega.lifecycle.states import FINAL
 from omega.processes.stopping import stop_on_signals
 from omega.terminal.consoles import warn
@@ -23,6 +24,8 @@ from omega.terminal.options import DataDir
 from omega.terminal.program_output import standard_outputs
 
 POLL_S: Final = 0.2
+AWAY_S: Final = 1.0
+"""The pause before the next look while the store does not answer."""
 
 
 class Which(Enum):
@@ -60,9 +63,18 @@ def command(
             )
         clock = RealClock(stop)
         follower = OutputFollower(store, status.id, outputs, warn, task=task)
+        outage = Outage(status.id, warn)
         while True:
-            now = store.job(status.id)
-            follower.follow()
+            try:
+                now = store.job(status.id)
+                follower.follow()
+            except StoreUnavailable as error:
+                if not follow or stop.is_set():
+                    raise
+                outage.begin(error)
+                clock.sleep(AWAY_S)
+                continue
+            outage.end()
             if not follow or now is None or now.state in FINAL or stop.is_set():
                 return
             clock.sleep(POLL_S)

@@ -1,12 +1,14 @@
 """`omega run`: submit a command, pass on what it writes, and end as it ended.
 
 Goal     Run a command in the cell as if it ran here.
-Promise  Ctrl-C and SIGTERM cancel the job. The exit code is the task's; of several tasks the
-         highest. Codes of the cell's own: 124 a timeout, 125 the job was cancelled, 127 a
+Promise  Ctrl-C and SIGTERM cancel the job, and so does an output that nobody reads any more. If it
+         may still run when this command ends, that is said. The exit code is the task's; of several
+         tasks the highest. Codes of the cell's own: 124 a timeout, 125 the job was cancelled, 127 a
          program that could not be started, 128 + n the signal n, 137 out of memory.
 Source   docs/guide/agents.md; timeout(1) and docker-run(1) for the codes.
 """
 
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event
@@ -16,11 +18,11 @@ from uuid import uuid4
 import typer
 
 from omega.cli.cell_access import cell_store
-from omega.cli.job.following import OutputFollower
+from omega.cli.job.following import Outage, OutputFollower
 from omega.cli.job.planned import PlanFile, commit_plan
 from omega.cli.job.run_plan import RunPlan
 from omega.clock import Clock, RealClock
-from omega.errors import BadInput
+from omega.errors import BadInput, OmegaError, StoreUnavailable
 from omega.framework.kinds import startable_kinds
 from omega.lifecycle.states import FINAL, State
 from omega.model.exits import Exit, ExitCause
@@ -41,9 +43,11 @@ POLL_S_FIRST: Final = 0.02
 """The pause after the first look at the outputs; those after it grow."""
 POLL_S: Final = 0.05
 POLL_S_MAX: Final = 0.5
+AWAY_S: Final = 1.0
+"""The pause before the next look while the store does not answer."""
 WAITS_SAID_AFTER_S: Final = 3.0
 """For so long nothing of the job has run."""
-TIMED_OUT, NOT_RUN, NOT_STARTED, SIGNALLED, KILLED = 124, 125, 127, 128, 137
+FAILED, TIMED_OUT, NOT_RUN, NOT_STARTED, SIGNALLED, KILLED = 1, 124, 125, 127, 128, 137
 EXITS_READ: Final = 1_000
 EXITS_SAID: Final = 5
 
@@ -73,11 +77,29 @@ def command(
         if detach:
             Output().console.print(str(job), highlight=False)
             return
-        code = RunningJob(store, job, RealClock(stop)).wait(stop)
-        if code is None:
-            store.cancel(job)
-            raise typer.Exit(INTERRUPTED)
+        try:
+            code = _code_of(store, job, RealClock(stop), stop)
+        except (KeyboardInterrupt, OmegaError):
+            warn(f"job {job} may still run: omega stop {job}")
+            raise
     raise typer.Exit(code)
+
+
+def _code_of(store: SubmitterStore, job: int, clock: Clock, stop: Event) -> int:
+    """Wait for a job and return its exit code; cancel it if nobody waits for it any more."""
+    try:
+        code = RunningJob(store, job, clock).wait(stop)
+    except BrokenPipeError:
+        code = SIGNALLED + signal.SIGPIPE
+    except OSError as error:
+        warn(f"job {job} is cancelled: its output cannot be written: {error.strerror}")
+        code = FAILED
+    else:
+        if code is not None:
+            return code
+        code = INTERRUPTED
+    store.cancel(job)
+    return code
 
 
 def _asked(plan: RunPlan, words: Sequence[str], plan_file: Path | None) -> Callable[[Store], int]:
@@ -101,28 +123,46 @@ class RunningJob:
         self._job = job
         self._clock = clock
         self._follower = OutputFollower(store, job, standard_outputs(), warn)
+        self._outage = Outage(job, warn)
         self._told = ""
+        self._idle_since_s = clock.now()
+        self._ended = 0
+        self._pause_s = POLL_S_FIRST
 
     def wait(self, stop: Event) -> int | None:
-        """Pass outputs on until the job is over; return its exit code, or None if to stop."""
-        idle_since_s, ended, pause_s = self._clock.now(), 0, POLL_S_FIRST
+        """Pass outputs on until the job is over; return its exit code, or None if to stop.
+
+        A store that does not answer is asked again. Raises OSError if an output cannot be written.
+        """
         while True:
-            status = self._status()
-            if status.placed > status.ended or status.ended > ended:
-                idle_since_s, ended = self._clock.now(), status.ended
-            printed = self._follower.follow()
-            if status.state in FINAL:
-                return self._code(status)
-            if stop.is_set():
-                return None
-            if self._clock.now() - idle_since_s > WAITS_SAID_AFTER_S:
-                self._tell_why(status)
-            self._clock.sleep(POLL_S if printed else pause_s)
-            pause_s = POLL_S if printed else min(POLL_S_MAX, pause_s * 1.1)
+            try:
+                code, pause_s = self._look()
+            except StoreUnavailable as error:
+                self._outage.begin(error)
+                code, pause_s = None, AWAY_S
+            if code is not None or stop.is_set():
+                return code
+            self._clock.sleep(pause_s)
+
+    def _look(self) -> tuple[int | None, float]:
+        """Pass on what is new; return the exit code of a job that is over, and the next pause."""
+        status = self._status()
+        self._outage.end()
+        if status.placed > status.ended or status.ended > self._ended:
+            self._idle_since_s, self._ended = self._clock.now(), status.ended
+        printed = self._follower.follow()
+        if status.state in FINAL:
+            return self._code(status), 0.0
+        if self._clock.now() - self._idle_since_s > WAITS_SAID_AFTER_S:
+            self._tell_why(status)
+        pause_s = POLL_S if printed else self._pause_s
+        self._pause_s = POLL_S if printed else min(POLL_S_MAX, self._pause_s * 1.1)
+        return None, pause_s
 
     def _status(self) -> JobStatus:
         status = self._store.job(self._job)
-        assert status is not None, "a job that was submitted is not removed before it is over"
+        if status is None:
+            raise OmegaError(f"job {self._job} is not on record any more")
         return status
 
     def _tell_why(self, status: JobStatus) -> None:
@@ -147,7 +187,9 @@ class RunningJob:
         if status.state is State.CANCELLED:
             warn(f"job {self._job} was cancelled")
             return NOT_RUN
-        return max((code_of(it.exit) for it in failed), default=0)
+        # How tasks ended may have been pruned while others of the job ran.
+        unknown = FAILED if status.state is State.FAILED else 0
+        return max((code_of(it.exit) for it in failed), default=unknown)
 
 
 def code_of(ended: Exit) -> int:

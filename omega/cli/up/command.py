@@ -83,7 +83,7 @@ def command(
         for one, replica in replicas_of(sets)
     ]
     specs.append(ChildSpec("agent", omega_command(*agent)))
-    port = free_port() if has_extra() else None
+    port = (free_port() or None) if has_extra() else None
     if port is not None:
         specs.append(ChildSpec(PAGE, omega_command("web", "--port", str(port))))
     with (
@@ -123,16 +123,17 @@ def _watch(
 ) -> None:
     """Watch the processes until a stop is asked for.
 
-    Raises OmegaError if one is given up, or if they do not come up in time.
+    Raises OmegaError if one is given up, but for the page, or if they do not come up in time.
     """
     began_s, is_up = clock.now(), False
     pids = _of_reporters(supervisor)
     while not stop.is_set():
         supervisor.look()
         for child in supervisor.given_up:
-            raise OmegaError(
-                f"{child.spec.name} {child.last_end}: {child.log_tail()} (see {child.log})"
-            )
+            if child.spec.name != PAGE:  # the cell works without it
+                raise OmegaError(
+                    f"{child.spec.name} {child.last_end}: {child.log_tail()} (see {child.log})"
+                )
         if not is_up:
             is_up = pids <= {report.pid for report in store.reports() if is_alive(report)}
             if is_up:

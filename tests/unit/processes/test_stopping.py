@@ -4,11 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
 from omega.errors import StoreUnavailable
-from omega.processes.stopping import SIGNALS, stop_on_signals
+from omega.processes.stopping import SIGNALS, interrupted_by_signals, stop_on_signals
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -95,3 +97,18 @@ print("ended by it")
         out, _ = process.communicate()
 
     assert ("ended by it\n", 0) == (out, process.returncode)
+
+
+@pytest.mark.parametrize("handling", [stop_on_signals, interrupted_by_signals])
+def test_who_ignores_a_closed_terminal_goes_on(
+    handling: Callable[[], AbstractContextManager[object]],
+) -> None:
+    """As with `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with handling():
+            assert signal.SIG_IGN is signal.getsignal(signal.SIGHUP)
+            assert signal.SIG_IGN is not signal.getsignal(signal.SIGTERM)
+        assert signal.SIG_IGN is signal.getsignal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -279,3 +279,13 @@ def test_delays_double_up_to_a_bound() -> None:
     delays: Callable[[int], float] = RestartPolicy(delay_first_s=0.5, delay_max_s=10).delay_s
 
     assert [0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0] == [delays(n) for n in range(1, 8)]
+
+
+def test_a_log_that_somebody_removed_ends_nobody(nursery: Nursery) -> None:
+    with nursery(OBEDIENT) as supervisor:
+        (child,) = supervisor.children
+        wait_for_word(child)
+        child.log.unlink()
+        supervisor.look()
+
+        assert ChildState.RUNNING is child.state
