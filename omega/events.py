@@ -183,7 +183,7 @@ class HelpersEnded:
 
 @dataclass(frozen=True)
 class ProgramEnded:
-    """An agent saw a task's program end for good, after its restarts."""
+    """An agent saw a task's program end for good, after its restarts, or not start at all."""
 
     job: int
     task: int

@@ -1,6 +1,8 @@
 """Programs that try to get away, to use too much, or to break the agent through their folder."""
 
+import errno
 import os
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ from omega.model.programs import Program, shell_line
 from omega.nodes.agent.linux_processes import process_of
 from omega.nodes.agent.output_file import OutputFile
 from omega.nodes.agent.process_driver import WATCH_S, ProcessDriver
+from omega.nodes.agent.process_start import Surroundings
 from omega.nodes.agent.task_driver import Launch, NotStarted, Stream, TaskKey
 from tests.agent.agent_processes import a_launch
 from tests.agent.waiting import ended, runs, until
@@ -103,6 +106,76 @@ def test_a_tree_that_uses_too_much_memory_is_ended(driver: ProcessDriver, tmp_pa
     assert not any(runs(pid) for pid in _pids(driver))
     again = ProcessDriver(tmp_path / "tasks", RealClock())
     assert end == ended(again, KEY)
+
+
+COPIES = """
+import os, time
+held = bytearray(80 * 2**20)
+for _ in range(3):
+    if not os.fork():
+        break
+open("../up", "a").write("x")
+time.sleep(1000)
+"""
+"""Four processes share 80 MiB."""
+
+
+def test_memory_that_processes_share_counts_once(tmp_path: Path) -> None:
+    clock = ManualClock()
+    driver = ProcessDriver(tmp_path, clock)
+    python = shutil.which("python3")
+    assert python is not None
+    driver.start(a_launch(f"exec {python} -c {shlex.quote(COPIES)}", memory_mib=200))
+    up = tmp_path / str(KEY) / "up"
+    until(lambda: up.exists() and "xxxx" == up.read_text())
+    for _ in range(2):
+        clock.advance(WATCH_S)
+        shown = driver.look()
+    driver.signal(KEY, "KILL")
+    while driver.look()[KEY] is None:
+        clock.advance(1)
+
+    assert {KEY: None} == shown, "it has used less than it may"
+
+
+def test_what_could_not_start_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    driver = ProcessDriver(tmp_path, RealClock(), outputs_max=0)
+    with monkeypatch.context() as patch:
+        patch.setattr(Surroundings, "start", refuse)
+        with pytest.raises(NotStarted, match="Permission denied"):
+            driver.start(a_launch("true"))
+    other = a_launch("true", 2)
+    driver.start(other)
+    ended(driver, other.key)
+    driver.forget(other.key)
+
+    assert [] == [path for path in tmp_path.iterdir() if not path.name.startswith(".")]
+
+
+def test_output_that_grows_while_it_is_read_is_read_as_far_as_it_was_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "stdout"
+    path.write_bytes(b"said")
+    count = os.fstat
+
+    def count_before_more(descriptor: int) -> os.stat_result:
+        counted = count(descriptor)
+        with path.open("ab") as growing:
+            growing.write(b", and more")
+        return counted
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", count_before_more)
+        total, tail = OutputFile(path).read(100)
+
+    assert total == len(tail)
+    assert b"said, and more".startswith(tail)
 
 
 GARBAGE: dict[str, Callable[[Path], object]] = {

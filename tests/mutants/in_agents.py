@@ -10,6 +10,7 @@ CHECKS = "omega/nodes/agent/checks.py"
 LAUNCH = "omega/nodes/agent/launch.py"
 STEPS = "omega/nodes/agent/step_reporter.py"
 PLACEMENTS = "omega/nodes/agent/placements.py"
+RECORDS = "omega/nodes/agent/records.py"
 LEASE = "omega/nodes/agent/machine_lease.py"
 MEMORY = "omega/store/memory/agents.py"
 
@@ -45,10 +46,34 @@ MUTANTS: tuple[Mutant, ...] = (
         "The next change on the machine is taken for the agent's own report, and not seen.",
     ),
     of_agents(
+        "restarts-unknown-to-the-next-agent",
+        RECORDS,
+        "_read",
+        'restart=«_restart_of_json(said["restart"]) if "restart" in said else» Restart()',
+        "",
+        "The job of a program that fails while its agent is replaced fails: nobody restarts it.",
+    ),
+    of_agents(
+        "ends-without-record-forgotten",
+        AGENT,
+        "_end_unrecorded",
+        "if «not self._placements.are_known»:",
+        "False",
+        "A program that has ended runs again if the record of its task was lost.",
+    ),
+    of_agents(
+        "asks-an-absent-store-at-each-restart",
+        AGENT,
+        "step",
+        "if (reported or started) «and self._failures == 0»:",
+        "",
+        "An agent whose programs fail at once waits for a database that is away, again and again.",
+    ),
+    of_agents(
         "starts-outlast-the-lease",
         AGENT,
         "_start_waiting",
-        "is_late = «self._must_renew()» and (started > 0 or not self._has_lease())",
+        "is_late = «self._must_renew()» and (started > 0 or not self._is_lease_fresh())",
         "False",
         "An agent that starts many programs loses its lease by that, and with it all of them.",
     ),
@@ -80,24 +105,24 @@ MUTANTS: tuple[Mutant, ...] = (
         "room-of-the-dying-given-away",
         TASK,
         "holds_room",
-        "return self.runs or (self.phase is Phase.WAITING and bool(self.restarts))",
-        "return self.phase is Phase.WAITING and bool(self.restarts)",
+        "return self.runs or (self.phase is Phase.WAITING and self.restarts_made > 0)",
+        "return self.phase is Phase.WAITING and self.restarts_made > 0",
         "Two tasks have one GPU while the first of them is given its time to stop.",
     ),
     of_agents(
         "record-after-the-start",
         AGENT,
         "_start",
-        "if «self._records.write(task)»:\n    driver.start(started)",
-        "started",
+        "if «self._records.write(task)»:\n    driver.start(launch)",
+        "launch",
         "An agent that is killed at a start counts the timeout and the restarts anew.",
     ),
     of_agents(
         "restarts-never-forgotten",
         TASK,
-        "_may_restart",
-        "return sum(at > since_s for at in self.restarts) < program.restart.attempts",
-        "return sum(at == at for at in self.restarts) < program.restart.attempts",
+        "_drop_old_restarts",
+        "lately = [at for at in self.restarts if at > since_s]",
+        "lately = [at for at in self.restarts if at == at]",
         "A service that fails once a month is not started again after some months.",
     ),
     of_agents(
@@ -144,8 +169,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "lease-counted-from-the-answer",
         AGENT,
         "_renew",
-        "renewed = replace(lease, asked_s=asked_s)",
-        "renewed = replace(lease, asked_s=asked_s + 1.0)",
+        "kill_due_s = replace(lease, asked_s=asked_s).kill_due_s",
+        "kill_due_s = replace(lease, asked_s=asked_s + 1.0).kill_due_s",
         "The agent holds its machine for longer than the cell knows.",
     ),
     of_agents(
@@ -168,16 +193,17 @@ MUTANTS: tuple[Mutant, ...] = (
         "exits-without-outputs",
         AGENT,
         "_report",
-        "[*(task for task in self._tasks.values() if task.runs), *ended]",
-        "[task for task in self._tasks.values() if task.runs]",
+        "self._outputs.report(«there», self._drivers, at_once=bool(ended))\n"
+        "told = [*(task for task in there if task.runs), *ended]",
+        "[task for task in there if task.runs]",
         "The last lines of a program never arrive.",
     ),
     of_agents(
         "next-copy-beside-the-first",
         AGENT,
         "_start_waiting",
-        "stopping = {task.key.of_job for task in tasks if task.runs}",
-        "stopping = set()",
+        "running = {task.key.of_job for task in tasks if task.runs}",
+        "running = set()",
         "A task that is evicted and placed here again runs twice during the first copy's grace.",
     ),
     of_agents(

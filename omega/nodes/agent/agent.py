@@ -68,7 +68,7 @@ class Agent:
         sink: Sink,
         poll_s: float,
         lease: MachineLease | None = None,
-        renewed: Callable[[float], bool] = lambda deadline_s: True,
+        write_deadline: Callable[[float], bool] = lambda deadline_s: True,
     ) -> None:
         """Take up the tasks of the records.
 
@@ -76,12 +76,12 @@ class Agent:
             machine: the machine that the agent stands for.
             drivers: what runs programs.
             records: where the agent keeps what the next one must know.
-            clock: counts alike for all agents of this machine since its boot.
+            clock: seconds since the boot, the same clock for every agent of this machine.
             sink: receives what happens.
             poll_s: how often an idle agent asks whether its machine has changed.
             lease: the lease to hold; None: tasks go on however long the store is away.
-            renewed: is told the moment after which nothing may run here; returns False if it
-                could not be kept, so that the watchdog goes by the one before.
+            write_deadline: writes the moment (seconds of `clock`) when the watchdog kills what
+                runs; returns False if it could not, so that the one before holds.
         """
         self._machine = machine
         self._drivers = drivers
@@ -90,9 +90,9 @@ class Agent:
         self._sink = sink
         self._poll_s = poll_s
         self._lease = lease
-        self._renewed = renewed
+        self._write_deadline = write_deadline
         self._is_current = lease is None
-        """Whether the cell's answers are newer than the last time that the lease ran out."""
+        """Whether the placements were read since the lease was held without a gap."""
         self._is_ending = False
         self._outputs = OutputReporter(clock)
         self._checks = Checks(drivers.in_background)
@@ -159,7 +159,7 @@ class Agent:
             except StoreUnavailable as error:
                 self._store_failed(error)
         started = self._start_waiting()
-        if reported or started:  # room was freed: soon there is more to do
+        if (reported or started) and self._failures == 0:  # soon there is more to do
             self._poll_due_s = self._clock.now()
             self._poll_pause_s = POLL_PAUSE_S_MIN
         return changed or acted or reported or started
@@ -182,23 +182,23 @@ class Agent:
         )
         if not held:
             raise self._machine.held_by_another()
-        renewed = replace(lease, asked_s=asked_s)
-        if self._renewed(renewed.kill_due_s):  # else the watchdog goes by the deadline before
+        kill_due_s = replace(lease, asked_s=asked_s).kill_due_s
+        if self._write_deadline(kill_due_s):  # else the watchdog goes by the deadline before
             if self._clock.now() >= lease.kill_due_s:
                 self._fence()  # the watchdog may have killed before it knew the new one
             lease.asked_s = asked_s
 
-    def _has_lease(self) -> bool:
+    def _is_lease_fresh(self) -> bool:
         return self._lease is None or self._lease.is_fresh(self._clock.now())
 
     def _must_renew(self) -> bool:
-        """Return whether the lease is due: what takes long is gone on with in the next step."""
+        """Return whether renewal is due: long work then stops, and goes on in the next step."""
         return self._lease is not None and self._lease.is_due(self._clock.now())
 
     def _fence(self) -> None:
         """Stop all tasks if the lease is about to run out."""
         lease = self._lease
-        if lease is None or self._has_lease():
+        if lease is None or self._is_lease_fresh():
             return
         self._is_current = False
         for task in self._tasks.values():
@@ -215,7 +215,7 @@ class Agent:
         self._poll_due_s = self._clock.now() + self._poll_pause_s
         self._poll_pause_s = min(self._poll_s, self._poll_pause_s * PAUSE_GROWTH)
         if has_changed:
-            self._is_current = self._has_lease()
+            self._is_current = self._is_lease_fresh()
         return has_changed
 
     # Changes on the machine.
@@ -226,7 +226,7 @@ class Agent:
         acted = False
         there: set[TaskKey] = set()
         looks = [(driver, driver.look()) for driver in self._drivers]
-        self._fence()  # what the watchdog has killed, while the agent was stopped, did not fail
+        self._fence()  # what the watchdog killed, while this process was stopped, did not fail
         for driver, shown in looks:
             for key, seen in shown.items():
                 there.add(key)
@@ -254,9 +254,11 @@ class Agent:
 
     def _end_unrecorded(self, driver: TaskDriver, key: TaskKey, *, is_over: bool) -> None:
         """End what runs and no record tells of, or remove what is left of it."""
+        if not self._placements.are_known:
+            return  # it may be placed here, and its record be lost
         if is_over:
             driver.forget(key)
-        elif self._placements.are_known:
+        else:
             driver.signal(key, "KILL")
 
     def _after_end(self, task: AgentTask) -> None:
@@ -332,14 +334,15 @@ class Agent:
         if not waiting:
             return False
         room, started = room_for(tasks, self._machine.capacity), 0
-        stopping = {task.key.of_job for task in tasks if task.runs}
+        running = {task.key.of_job for task in tasks if task.runs}
         for task in waiting:
-            is_late = self._must_renew() and (started > 0 or not self._has_lease())
+            # Under a fresh lease one is started all the same: where starts are slow, some are made.
+            is_late = self._must_renew() and (started > 0 or not self._is_lease_fresh())
             if started == STARTS_PER_STEP or is_late:
                 break
             needed = 0 if task.holds_room else task.amounts
             has_room = all_true(self._held + needed <= room)
-            if task.start_due_s <= now_s and has_room and task.key.of_job not in stopping:
+            if task.start_due_s <= now_s and has_room and task.key.of_job not in running:
                 self._start(task)
                 started += 1
         return bool(started)
@@ -352,10 +355,10 @@ class Agent:
         try:
             if driver is None:
                 raise NotStarted("this machine runs no containers")
-            started = self._launch_of(task)
+            launch = self._launch_of(task)  # counts the starts before this one
             task.started(self._clock.now(), self._drivers.engine_of(driver))
             if self._records.write(task):
-                driver.start(started)
+                driver.start(launch)
                 return
             self._put_off(task)
         except DiskFull as error:
@@ -364,10 +367,8 @@ class Agent:
                 self._sink(AgentWarned(warning))
             self._put_off(task)
         except NotStarted as error:
-            self._held -= task.amounts
-            task.phase = Phase.WAITING
             task.failed_to_start(str(error))
-            self._records.write(task)
+            self._after_end(task)
 
     def _put_off(self, task: AgentTask) -> None:
         """Give back the room of a task whose start the disk refused; it is tried again soon."""
@@ -376,9 +377,10 @@ class Agent:
 
     def _report(self) -> Effects[bool]:
         """Report outputs and steps, and the exits of tasks that have ended; drop these."""
+        there = [task for task in self._tasks.values() if task.was_started]
         ended = [task for task in self._tasks.values() if task.phase is Phase.ENDED]
-        told = [*(task for task in self._tasks.values() if task.runs), *ended]
-        yield from self._outputs.report(told, self._drivers, at_once=bool(ended))
+        yield from self._outputs.report(there, self._drivers, at_once=bool(ended))
+        told = [*(task for task in there if task.runs), *ended]
         yield from self._steps.report(told, at_once=bool(ended))
         for part in parts_for_calls(len(ended)):
             exits = [task.exit_to_report for task in ended[part]]

@@ -16,7 +16,7 @@ import numpy as np
 from omega.model.arrays import Amounts
 from omega.model.exits import Exit, ExitCause, TaskExit
 from omega.model.jobs import JobSpec
-from omega.model.programs import Program
+from omega.model.programs import Program, Restart
 from omega.nodes.agent.task_driver import TaskKey
 
 SIGNAL_UNKNOWN: Final = "TERM"
@@ -64,8 +64,12 @@ class AgentTask:
     """When it was started last; None: never, as far as is known."""
     engine: str = ""
     """The address of the container engine where it was started last; empty of processes."""
+    restart: Restart = field(default_factory=Restart)
+    """How often it may be started again, by what its job said at its last start."""
     restarts: list[float] = field(default_factory=list)
-    """When it was started again."""
+    """When it was started again, lately: so that it counts for `restart`."""
+    restarts_before: int = 0
+    """How often it was started again before these."""
     reason: StopReason | None = None
     why: str = ""
     """What is to be said of that reason."""
@@ -124,7 +128,12 @@ class AgentTask:
     @property
     def holds_room(self) -> bool:
         """Whether it runs, or waits to be started again after a failure."""
-        return self.runs or (self.phase is Phase.WAITING and bool(self.restarts))
+        return self.runs or (self.phase is Phase.WAITING and self.restarts_made > 0)
+
+    @property
+    def restarts_made(self) -> int:
+        """How often it was started again after a failure."""
+        return self.restarts_before + len(self.restarts)
 
     @property
     def is_live(self) -> bool:
@@ -137,6 +146,8 @@ class AgentTask:
         self.phase, self.started_s, self.engine = Phase.RUNNING, now_s, engine
         self.ran_before_boot = False
         self.starts += 1
+        if self.program is not None:
+            self.restart = self.program.restart
 
     def shown_in(self, engine: str, now_s: float, *, runs: bool) -> bool:
         """Record that the driver of an engine shows it; return whether that is news.
@@ -156,7 +167,7 @@ class AgentTask:
     def after_boot(self, now_s: float) -> None:
         """Replace the times, which are of an earlier boot; restarts before it are long ago."""
         self.start_due_s = self.kill_due_s = 0.0
-        self.restarts = [float("-inf") for _ in self.restarts]
+        self.restarts_before, self.restarts = self.restarts_made, []
         self.started_s = None if self.started_s is None else now_s
         self.ran_before_boot = self.runs
 
@@ -168,10 +179,10 @@ class AgentTask:
 
     def failed_to_start(self, why: str) -> None:
         """Record that its program cannot be started."""
-        assert self.phase is Phase.WAITING
+        assert self.phase in (Phase.WAITING, Phase.RUNNING)
         cause = ExitCause.NOT_STARTED
         self.phase = Phase.ENDED
-        self.exit = Exit(cause=cause, restarts=len(self.restarts), detail=why)
+        self.exit = Exit(cause=cause, restarts=self.restarts_made, detail=why)
 
     def stop(self, reason: StopReason, now_s: float, why: str = "") -> str | None:
         """Record that it is to stop, and why; return the signal to send, if something runs."""
@@ -234,26 +245,23 @@ class AgentTask:
             seen = replace(seen, cause=ExitCause.TIMEOUT, code=None)
         elif self.reason is StopReason.UNHEALTHY:
             seen = replace(seen, cause=ExitCause.UNHEALTHY, code=None, detail=self.why)
-        if not seen.is_success and self._may_restart(now_s):
+        self._drop_old_restarts(now_s)
+        if not seen.is_success and len(self.restarts) < self.restart.attempts:
             self.restarts.append(now_s)
             self.phase, self.reason = Phase.WAITING, None
-            self.start_due_s = now_s + self._delay_s()
+            self.start_due_s = now_s + self.restart.delay_ms / 1_000
             return
-        self.phase, self.exit = Phase.ENDED, replace(seen, restarts=len(self.restarts))
+        self.phase, self.exit = Phase.ENDED, replace(seen, restarts=self.restarts_made)
 
     @property
     def _stop_signal(self) -> str:
         return SIGNAL_UNKNOWN if self.program is None else self.program.stop_signal
 
-    def _may_restart(self, now_s: float) -> bool:
-        program = self.program
-        if program is None:
-            return False
-        since_s = now_s - program.restart.within_ms / 1_000
-        return sum(at > since_s for at in self.restarts) < program.restart.attempts
-
-    def _delay_s(self) -> float:
-        return 0.0 if self.program is None else self.program.restart.delay_ms / 1_000
+    def _drop_old_restarts(self, now_s: float) -> None:
+        """Only count the restarts that are too long ago to count for `restart`."""
+        since_s = now_s - self.restart.within_ms / 1_000
+        lately = [at for at in self.restarts if at > since_s]
+        self.restarts_before, self.restarts = self.restarts_made - len(lately), lately
 
 
 def room_for(tasks: Iterable[AgentTask], offered: Amounts) -> Amounts:

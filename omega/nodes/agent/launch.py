@@ -35,7 +35,7 @@ def launch_of(task: AgentTask, *, machine: str) -> Launch:
             "OMEGA_TASK": str(task.key.task),
             "OMEGA_TASKS": str(spec.tasks),
             "OMEGA_MACHINE": machine,
-            "OMEGA_RESTARTS": str(len(task.restarts)),
+            "OMEGA_RESTARTS": str(task.restarts_made),
             **_steps_of(task, spec),
             **({"OMEGA_MACHINES": ",".join(peers)} if peers else {}),
         },

@@ -10,6 +10,7 @@ Source   proc(5), pidfd_open(2). psutil shows neither ticks nor sessions, and re
 
 import os
 import signal
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,8 @@ from typing import Final
 
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 STAT_BYTES_MAX: Final = 4096
+ROLLUP_BYTES_MAX: Final = 4096
+KIB: Final = 1024
 KERNEL_THREAD: Final = 0x00200000
 """The flag of the kernel's own threads, PF_KTHREAD."""
 ENVIRON_BYTES_MAX: Final = 4 * 2**20
@@ -71,6 +74,28 @@ def environment_of(pid: int) -> frozenset[bytes]:
     A process is without them for a moment while it executes another program.
     """
     return frozenset(read_proc(f"/proc/{pid}/environ", ENVIRON_BYTES_MAX).split(b"\0")) - {b""}
+
+
+def memory_of(processes: Sequence[LinuxProcess], limit_bytes: int) -> int:
+    """Return how many bytes of memory processes use together, if that may be above a limit.
+
+    The sum of their resident sets counts a page that several share once for each: copies of a
+    process that forked, say. It suffices if it is below the limit. Above, each process counts with
+    its proportional set: of a shared page it has its share. That costs the kernel more to find out.
+    """
+    resident = sum(process.rss_bytes for process in processes)
+    if resident <= limit_bytes or len(processes) == 1:
+        return resident
+    return sum(_proportional_set(process) for process in processes)
+
+
+def _proportional_set(process: LinuxProcess) -> int:
+    """Return the bytes that a process uses by its share; all that is resident if nobody says so."""
+    rollup = read_proc(f"/proc/{process.pid}/smaps_rollup", ROLLUP_BYTES_MAX)
+    for line in rollup.splitlines():
+        if line.startswith(b"Pss:"):
+            return int(line.split()[1]) * KIB
+    return process.rss_bytes
 
 
 @cache

@@ -102,7 +102,7 @@ class LiveAgent:
             sink=sink,
             poll_s=poll_s,
             lease=lease,
-            renewed=self._deadline.write,
+            write_deadline=self._deadline.write,
         )
         self._reports = Timer(clock, REPORT_INTERVAL_MS)
         self._seconds = Timer(clock, EACH_SECOND_MS)

@@ -79,7 +79,8 @@ def _tail(path: Path, bytes_max: int) -> tuple[int, bytes]:
         return 0, b""
     try:
         size = os.fstat(descriptor).st_size
-        return size, os.pread(descriptor, bytes_max, max(0, size - bytes_max))
+        # No more than was counted: the program may be writing.
+        return size, os.pread(descriptor, min(size, bytes_max), max(0, size - bytes_max))
     except OSError:
         return 0, b""
     finally:

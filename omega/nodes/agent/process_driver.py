@@ -20,7 +20,7 @@ from omega.model.exits import Exit, ExitCause
 from omega.model.programs import Check
 from omega.nodes.agent.cgroups import Cgroups, hierarchy_of_this_process
 from omega.nodes.agent.env_file import variables_of_file
-from omega.nodes.agent.linux_processes import boot_id, send
+from omega.nodes.agent.linux_processes import boot_id, memory_of, send
 from omega.nodes.agent.network_checks import answers, connects
 from omega.nodes.agent.own_address import LOOPBACK
 from omega.nodes.agent.process_start import (
@@ -120,7 +120,7 @@ class ProcessDriver:
         try:
             shell = self._start(launch, folder, launched, cgroup)
         except (NotStarted, OSError) as error:
-            self._undo(folder, before)
+            self._undo(launch.key, folder, before)
             if cgroup is not None:
                 cgroup.remove()
             if isinstance(error, NotStarted):
@@ -153,14 +153,11 @@ class ProcessDriver:
 
     def forget(self, key: TaskKey) -> None:
         """Drop what is kept of a task that has ended, but its output; harmless if unknown."""
-        task = self._ended.pop(key, None)
-        if task is None:
+        if (task := self._ended.pop(key, None)) is None:
             return
         del self._shown[key]
-        self._forgotten[key] = None
         try:
-            for path in task.folder.drop():
-                self._trash.throw(path)
+            self._drop(key, task.folder)
             while len(self._forgotten) > self._outputs_max:
                 oldest = next(iter(self._forgotten))
                 del self._forgotten[oldest]
@@ -254,13 +251,19 @@ class ProcessDriver:
         process.returncode = 0  # its end is `look`'s to ask for, and it may outlive this object
         return shell_of(process.pid)
 
-    def _undo(self, folder: TaskFolder, before: ProcessTask | None) -> None:
+    def _drop(self, key: TaskKey, folder: TaskFolder) -> None:
+        """Drop what is kept of a task but its outputs. Raises OSError."""
+        self._forgotten[key] = None
+        for path in folder.drop():
+            self._trash.throw(path)
+
+    def _undo(self, key: TaskKey, folder: TaskFolder, before: ProcessTask | None) -> None:
         """Let the next agent find what was there before a start that failed."""
         try:
             if before is not None:
                 folder.write_launch(before.launched)
             elif folder.path.exists():
-                folder.drop()
+                self._drop(key, folder)
         except OSError as error:
             self._warn_once("a start that failed could not be undone", error)
 
@@ -329,8 +332,8 @@ class ProcessDriver:
         for task in there:
             if not task.is_watched:
                 continue
-            used = sum(process.rss_bytes for process in trees[task.root]) // MIB
-            if used > task.launched.memory_mib:
+            limit_mib = task.launched.memory_mib
+            if (used := memory_of(trees[task.root], limit_mib * MIB) // MIB) > limit_mib:
                 self._end_for_memory(task, used)
         for task in self._running.values():
             for stream in Stream:

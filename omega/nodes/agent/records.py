@@ -15,8 +15,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from omega.limits import LIMITS
 from omega.model.arrays import integers
 from omega.model.exits import CODE_MAX, SIGNAL_MAX, Exit, ExitCause
+from omega.model.programs import Restart
 from omega.model.resources import KINDS
 from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason
 from omega.nodes.agent.linux_processes import boot_id
@@ -49,7 +51,9 @@ class Records:
             "start_due_s": task.start_due_s,
             "started_s": task.started_s,
             "engine": task.engine,
+            "restart": vars(task.restart),
             "restarts": task.restarts,
+            "restarts_before": task.restarts_before,
             "reason": None if task.reason is None else task.reason.value,
             "why": task.why,
             "kill_due_s": task.kill_due_s,
@@ -113,7 +117,9 @@ def _read(path: Path, now_s: float) -> AgentTask | None:
             start_due_s=float(said["start_due_s"]),
             started_s=started_s,
             engine=str(said.get("engine", "")),
+            restart=_restart_of_json(said["restart"]) if "restart" in said else Restart(),
             restarts=[float(at) for at in said["restarts"]],
+            restarts_before=int(said.get("restarts_before", 0)),
             reason=None if said["reason"] is None else StopReason(said["reason"]),
             why=str(said.get("why", "")),
             kill_due_s=float(said["kill_due_s"]),
@@ -127,6 +133,19 @@ def _read(path: Path, now_s: float) -> AgentTask | None:
         return task
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def _restart_of_json(said: Mapping[str, Any]) -> Restart:
+    """Return the restarts of a record. Raises ValueError, KeyError or TypeError."""
+    attempts, within_ms, delay_ms = (int(said[it]) for it in ("attempts", "within_ms", "delay_ms"))
+    is_sound = (
+        0 <= attempts <= LIMITS.restarts_max
+        and 1 <= within_ms <= LIMITS.duration_ms_max
+        and 0 <= delay_ms <= LIMITS.duration_ms_max
+    )
+    if not is_sound:
+        raise ValueError
+    return Restart(attempts=attempts, within_ms=within_ms, delay_ms=delay_ms)
 
 
 def _exit_to_json(ended: Exit) -> dict[str, object]:

@@ -75,7 +75,7 @@ class Machine:
             sink=self.events.append,
             poll_s=self.poll_s,
             lease=self.lease,
-            renewed=self._put_off,
+            write_deadline=self._put_off,
         )
 
     def close(self) -> None:

@@ -224,10 +224,27 @@ def test_a_program_that_cannot_be_started_fails_with_its_reason(machine: Machine
         Exit(cause=ExitCause.NOT_STARTED, detail="there is no program named nope")
     ] == machine.exits(job)
     assert 0 == machine.agent.running
+    (how,) = [it.how for it in machine.events if isinstance(it, ProgramEnded)]
+    assert "there is no program named nope" in how
     machine.driver.refuses = ""
     machine.place(tasks=4)
     machine.step()
     assert 4 == len(machine.driver.running), "its room is free again"
+
+
+def test_what_a_program_said_is_reported_while_it_waits_for_its_restart(machine: Machine) -> None:
+    job = machine.place(Program(command=("x",), restart=Restart(attempts=1, delay_ms=60_000)))
+    machine.step()
+    (key,) = machine.driver.running
+    machine.driver.said[key, Stream.STDERR] = b"no such table\n"
+    machine.driver.end(key, 1)
+    machine.step(0.01)
+    machine.step(0.5)
+
+    output = machine.store.output(job.id, 0, "stderr")
+    assert output is not None
+    assert b"no such table\n" == output.tail
+    assert [] == machine.exits(job)
 
 
 def test_images_need_a_driver_of_containers(machine: Machine) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from omega.framework.effects import Call, Effect, Effects, Wait, drive
 from omega.lifecycle.states import State
+from omega.model.programs import Program, Restart
+from omega.nodes.agent.agent import STORE_PAUSE_S_MAX
 from omega.nodes.agent.placements import SPECS_KEPT
 from omega.testing.builders import a_spec
 from omega.testing.steps import a_leased_job, grant, status_of
@@ -165,3 +167,21 @@ def test_a_failure_in_a_gang_makes_the_agent_read_what_it_ended(machine: Machine
 
     assert "running" in asked_by(machine)
     assert (second, "TERM") in machine.driver.signals
+
+
+def test_restarts_do_not_make_an_agent_ask_a_store_that_is_away(machine: Machine) -> None:
+    machine.place(Program(command=("x",), restart=Restart(attempts=1_000, delay_ms=0)))
+    machine.step()
+    machine.absences = unanswered = 10**6
+    seconds, steps_a_second = 20, 50
+
+    for _ in range(seconds * steps_a_second):
+        for key in machine.driver.running:
+            machine.driver.end(key, 1)
+        machine.step(1 / steps_a_second)
+
+    assert len(machine.driver.launches) > seconds * steps_a_second / 4, "it was restarted"
+    settled = seconds / STORE_PAUSE_S_MAX
+    doublings = 6  # of the pause, from 0.1 s until it is the longest
+    assert unanswered - machine.absences <= settled + doublings
+    machine.absences = 0

@@ -64,6 +64,22 @@ def test_only_restarts_within_the_interval_count() -> None:
     assert replace(FAILED, restarts=3) == task.exit
 
 
+def test_restarts_long_ago_are_counted_and_take_no_room() -> None:
+    task = a_task(a_program(restart=Restart(attempts=2, within_ms=10_000, delay_ms=0)))
+    starts = 50
+    for start in range(starts):
+        task.started(start * 6.0)
+        task.ended(replace(FAILED, restarts=start), start * 6.0 + 0.5)
+        assert task.phase is Phase.WAITING
+        assert len(task.restarts) <= 2
+
+    assert starts == task.restarts_made
+    task.started(1_000.0)
+    task.ended(replace(DONE, restarts=starts), 1_001.0)
+    assert task.exit is not None
+    assert starts == task.exit.restarts
+
+
 @pytest.mark.parametrize("reason", list(StopReason))
 def test_a_stop_gives_the_signal_once_and_kills_at_its_deadline(reason: StopReason) -> None:
     task = a_task(a_program(stop_signal="INT", stop_grace_ms=2_000))

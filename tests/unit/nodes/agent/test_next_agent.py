@@ -14,6 +14,7 @@ from omega.model.programs import Program, Restart
 from omega.nodes.agent import machine_lease
 from omega.nodes.agent.agent_task import START_AGAIN_S
 from omega.nodes.agent.machine_lease import Deadline, MachineLease
+from omega.nodes.agent.records import Records
 from omega.nodes.agent.small_files import write_small
 from omega.nodes.agent.task_driver import Launch
 from tests.unit.nodes.agent.machine import RUN, Machine
@@ -249,3 +250,105 @@ def test_a_program_that_appears_while_its_room_is_kept_holds_it_once(machine: Ma
     machine.place(tasks=3)
     machine.step()
     assert 4 == len(machine.driver.running), "the machine has four cores"
+
+
+def test_an_exit_of_which_the_record_is_lost_waits_for_what_the_store_says(
+    machine: Machine,
+) -> None:
+    job = machine.place()
+    machine.step()
+    (key,) = machine.driver.running
+    machine.driver.end(key)
+    for path in machine.folder.glob("*.json"):
+        path.unlink()
+    machine.restart_agent()
+    machine.absences = 1
+    machine.step()
+    assert key in machine.driver.exits
+    machine.step(5.0)
+    machine.step(5.0)
+
+    assert [Exit(cause=ExitCause.EXITED, code=0)] == machine.exits(job)
+    assert 1 == len(machine.driver.launches), "it did not run again"
+    assert {} == machine.driver.exits
+
+
+def test_an_exit_that_is_nobodys_is_forgotten(machine: Machine) -> None:
+    job = machine.place()
+    machine.step()
+    (key,) = machine.driver.running
+    machine.driver.end(key)
+    machine.store.cancel(job.id)
+    for path in machine.folder.glob("*.json"):
+        path.unlink()
+    machine.restart_agent()
+    machine.step()
+
+    assert {} == machine.driver.exits
+
+
+def test_a_failure_that_the_next_agent_finds_is_started_again_as_its_job_says(
+    machine: Machine,
+) -> None:
+    job = machine.place(TWICE)
+    machine.step()
+    (key,) = machine.driver.running
+    machine.driver.end(key, 1)
+    machine.absences = 10**6
+    machine.restart_agent()
+    machine.step()
+    machine.step(5.0)
+    machine.absences = 0
+    machine.step(5.0)
+    machine.step(5.0)
+    assert [key, key] == [launch.key for launch in machine.driver.launches]
+    assert [] == machine.exits(job)
+
+    machine.driver.end(key, 2)
+    machine.step()
+    machine.step(5.0)
+    assert [Exit(cause=ExitCause.EXITED, code=2, restarts=1)] == machine.exits(job)
+
+
+def test_a_failure_stays_one_when_the_lease_runs_out_before_it_is_reported(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, lease=MachineLease(US, 10.0))
+    job = machine.place()
+    machine.step()
+    (key,) = machine.driver.running
+    machine.driver.end(key, 3)
+    machine.restart_agent()
+    machine.absences = 10**6
+    machine.step()
+    machine.step(6.0)
+    machine.absences = 0
+    machine.step(5.0)
+    machine.step(5.0)
+
+    assert [Exit(cause=ExitCause.EXITED, code=3)] == machine.exits(job)
+    assert [key] == [launch.key for launch in machine.driver.launches]
+
+
+@pytest.mark.parametrize("said", [{"attempts": -1}, {"within_ms": 0}, {"delay_ms": "soon"}, None])
+def test_a_record_of_impossible_restarts_counts_as_absent(
+    machine: Machine, said: dict[str, object] | None
+) -> None:
+    machine.place(TWICE)
+    machine.step()
+    (record,) = machine.folder.iterdir()
+    known = json.loads(record.read_text())
+    restart = None if said is None else {**known["restart"], **said}
+    record.write_text(json.dumps({**known, "restart": restart}))
+
+    assert [] == list(Records(machine.folder).read(0.0))
+
+
+def test_a_record_of_an_earlier_version_knows_of_no_restarts(machine: Machine) -> None:
+    machine.place(TWICE)
+    machine.step()
+    (record,) = machine.folder.iterdir()
+    known = json.loads(record.read_text())
+    del known["restart"]
+    record.write_text(json.dumps(known))
+
+    (task,) = Records(machine.folder).read(0.0)
+    assert Restart() == task.restart
