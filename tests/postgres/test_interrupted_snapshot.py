@@ -25,6 +25,7 @@ def half(cell):
 
 writing.lines_of = half
 from omega.cli.main import main
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
 main(sys.argv[1:])
 """
 """The command, in a process that writes the first line and then waits for its end."""

@@ -4,13 +4,21 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 import pytest
 
 from omega.errors import StoreUnavailable
 from omega.processes.stopping import SIGNALS, interrupted_by_signals, stop_on_signals
+
+
+@pytest.fixture(autouse=True)
+def _not_by_nohup() -> Iterator[None]:
+    """Whoever runs the tests with `nohup` has them ignore closed terminals."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -104,11 +112,9 @@ def test_who_ignores_a_closed_terminal_goes_on(
     handling: Callable[[], AbstractContextManager[object]],
 ) -> None:
     """As with `nohup`."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with handling():
-            assert signal.SIG_IGN is signal.getsignal(signal.SIGHUP)
-            assert signal.SIG_IGN is not signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    with handling():
         assert signal.SIG_IGN is signal.getsignal(signal.SIGHUP)
-    finally:
-        signal.signal(signal.SIGHUP, before)
+        assert signal.SIG_IGN is not signal.getsignal(signal.SIGTERM)
+    assert signal.SIG_IGN is signal.getsignal(signal.SIGHUP)
