@@ -58,7 +58,7 @@ document.getElementById("find").addEventListener("submit", async (event) => {
   else {
     end?.();
     end = null;
-    main.replaceChildren(heading("Nothing found"), h("p", { class: "empty" }, `No job and no machine is called ${text}.`));
+    main.replaceChildren(heading("Nothing found"), h("p", { class: "empty" }, found.error ?? `No job and no machine is called ${text}.`));
     main.focus();
   }
 });

@@ -16,9 +16,9 @@ function page(main, path, title, draw) {
     redraw(place, `${JSON.stringify(found)}${Math.floor(Date.now() / 5000)}`, () => (found.error
       ? [heading(title), h("p", { class: "empty" }, found.error)] : draw(found)));
   }
-  const first = update();
+  update();
   const again = setInterval(update, 2000);
-  return { end: () => clearInterval(again), first };
+  return () => clearInterval(again);
 }
 
 function ended(exit) {
@@ -68,7 +68,15 @@ function places(job) {
 export function jobPage(main, go, number) {
   const [told, outputs] = [h("section"), h("section")];
   const again = story(told, `/data/story/job/${number}`);
-  const { end, first } = page(main, `/data/job/${number}`, `Job ${number}`, (job) => [
+  const shown = new Set();
+  function addOutputs(all) {  // those that are there stay as they are: somebody may have opened them
+    for (const each of all.filter((it) => !shown.has(`${it.task} ${it.stream}`))) {
+      if (!shown.size) outputs.append(h("h2", {}, "What its tasks wrote"));
+      shown.add(`${each.task} ${each.stream}`);
+      outputs.append(output(number, each));
+    }
+  }
+  const end = page(main, `/data/job/${number}`, `Job ${number}`, (job) => [
     heading(`Job ${job.id}: ${job.name}`),
     job.why ? h("div", { class: "reason" }, h("b", {}, words(job.why.reason)), h("span", {}, `${job.why.evidence} `), h("span", { class: "muted" }, job.why.next_step)) : null,
     facts([["State", state(job.state)], ["Tenant", job.tenant], ["Kind of scheduler", job.scheduler], ["Precedence", count(job.precedence)],
@@ -83,19 +91,15 @@ export function jobPage(main, go, number) {
       table("Exits", [["Task", "", (exit) => String(exit.task)], ["Machine", "name", (exit) => exit.machine], ["How", "name", ended],
         ["Why", "name", (exit) => exit.detail ?? ""], ["When", "n", (exit) => ago(exit.ended_ms)]], job.exits, "")) : null,
     told,
-    outputs,
+    (addOutputs(job.outputs ?? []), outputs),
   ]);
-  first.then(async () => {
-    const job = await ask(`/data/job/${number}`);
-    if (job.outputs?.length) outputs.append(h("h2", {}, "What its tasks wrote"), ...job.outputs.map((each) => output(number, each)));
-  });
   return () => { clearInterval(again); end(); };
 }
 
 export function machinePage(main, go, number) {
   const told = h("section");
   const again = story(told, `/data/story/machine/${number}`);
-  const { end } = page(main, `/data/machine/${number}`, `Machine ${number}`, (it) => [
+  const end = page(main, `/data/machine/${number}`, `Machine ${number}`, (it) => [
     heading(`Machine ${it.machine}`),
     facts([["State", state(it.state)], ["Tasks", count(it.tasks)], ["Changes", `sequence ${count(it.sequence)}, revision ${count(it.revision)}`],
       it.notice ? ["Notice", `${amounts(it.notice.excess)} too much in use; ${it.notice.ends_in_ms > 0 ? `tasks end in ${duration(it.notice.ends_in_ms / 1000)}` : "over"}`] : null]),

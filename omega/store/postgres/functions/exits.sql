@@ -151,7 +151,8 @@ BEGIN
           FROM unnest(_jobs, _tasks, _started_ms, _causes, _codes, _signals, _restarts, _details)
                WITH ORDINALITY AS w (job_id, task, started_ms, cause, code, signal, restarts, detail, n)
           JOIN allocation a USING (job_id, task)
-         WHERE w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint
+         -- A task that was placed while this call waited for locks was not checked above.
+         WHERE w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint AND own @> a.machine_id
          ORDER BY w.job_id, w.task, w.n
     ), kept AS (
         INSERT INTO task_exit (job_id, task, started_at, machine_id, cause, code, signal, restarts, detail)
