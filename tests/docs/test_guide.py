@@ -17,7 +17,6 @@ from omega.store.postgres.incarnations import JOBS_PASSED_OVER
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_spec
 from schedulers.batch import BatchScheduler
-from schedulers.ml_gpu.__main__ import main as ml_gpu
 from tests.architecture.tree import ROOT
 from tests.docs.documents import blocks, document, marked, section
 from tests.docs.shell import Shell, run_here, saved, steps
@@ -34,7 +33,6 @@ QUOTAS = document("docs/guide/quotas.md")
 FAIRNESS = document("docs/guide/fairness.md")
 PIPELINES = document("docs/guide/pipelines.md")
 SIMULATE = document("docs/guide/simulate.md")
-GPUS = document("docs/guide/gpus.md")
 OPERATE = document("docs/guide/operate.md")
 WHY = document("docs/guide/why.md")
 WEB = document("docs/guide/web.md")
@@ -210,26 +208,6 @@ def test_what_was_committed_is_judged_again(
 
     for line in ("omega replay batch.recording", "omega replay batch.recording --rule sequence"):
         assert "judged again; 0 differ." in said[line]
-
-
-@pytest.mark.skipif(find_spec("highspy") is None, reason="no ml-gpu extra")
-def test_policies_are_listed_and_solved_and_a_trace_is_replayed(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(ROOT)
-    said = []
-    for block in marked(GPUS, "gpus"):
-        for words in steps(block):
-            assert ["python", "-m", "schedulers.ml_gpu"] == words[:3]
-            with pytest.raises(SystemExit) as end:
-                ml_gpu(words[3:])
-            assert end.value.code in {0, None}
-            said.append(capsys.readouterr().out)
-    policies, solved, replayed = said
-
-    assert "max_min_fairness_perf" in policies
-    assert json.loads(solved)["summary"]["gpus_used"]
-    assert "jobs" in replayed
 
 
 @pytest.mark.slow

@@ -116,18 +116,23 @@ def test_the_options_of_a_scheduler_are_those_that_it_has() -> None:
     assert options == set(first_column(section(SCHEDULERS, "Options of `omega scheduler run`")))
 
 
+def typed(value: object) -> str:
+    """Return a setting as `--set` takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def test_the_settings_of_parsync_are_those_that_it_has() -> None:
     text = section(SCHEDULERS, "Options of `omega scheduler run`").text
     told = defaults(Source(SCHEDULERS.path, "\n" + text[text.index("| setting |") :]))
     usual = {name: getattr(parsync.Settings(), name) for name in parsync.Settings.model_fields}
 
-    assert told == {name: str(getattr(value, "value", value)) for name, value in usual.items()}
+    assert told == {name: typed(getattr(value, "value", value)) for name, value in usual.items()}
 
 
 def test_the_settings_of_batch_and_service_are_those_that_they_have() -> None:
     told = defaults(section(SCHEDULERS, "Settings of batch and service"))
 
-    assert told == {name: str(value) for name, value in BatchSettings().model_dump().items()}
+    assert told == {name: typed(value) for name, value in BatchSettings().model_dump().items()}
     assert told.keys() - {"preempts"} == ServiceSettings.model_fields.keys()
 
 
