@@ -3,9 +3,9 @@
 Goal     End every process cleanly, whatever stops it.
 Promise  Ctrl-C, SIGTERM and a closed terminal set one event, whatever the process is doing; a
          second Ctrl-C raises KeyboardInterrupt at once. Of a command that ends by itself, each of
-         them undoes what it has begun. Who starts it with `nohup` has it outlive the terminal. A
-         process that was started with
-         `--end-with-parent` ends at most ORPHAN_GRACE_S after its parent.
+         them undoes what it has begun. A process that was started with `nohup` ignores the end of
+         its terminal. One that was started with `--end-with-parent` ends at most ORPHAN_GRACE_S
+         after its parent.
 Source   The pipe to standard input: the kernel closes it however the parent ends.
 """
 

@@ -9,11 +9,15 @@ Source   docs/decisions/0044-programs-and-agents.md.
 import codecs
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from omega.errors import StoreUnavailable
 from omega.reports.wording import things
 from omega.store.protocols import JobReader
 from omega.terminal.program_output import ProgramOutput, utf8_decoder
+
+AWAY_S: Final = 1.0
+"""The pause before the next look while the store does not answer."""
 
 
 @dataclass

@@ -13,7 +13,7 @@ from typing import Annotated, Final
 import typer
 
 from omega.cli.cell_access import ReadFrom, cell_reader
-from omega.cli.job.following import Outage, OutputFollower
+from omega.cli.job.following import AWAY_S, Outage, OutputFollower
 from omega.cli.job.show import JobNamed, named_job
 from omega.clock import RealClock
 from omega.errors import OmegaError, StoreUnavailable
@@ -24,8 +24,6 @@ from omega.terminal.options import DataDir
 from omega.terminal.program_output import standard_outputs
 
 POLL_S: Final = 0.2
-AWAY_S: Final = 1.0
-"""The pause before the next look while the store does not answer."""
 
 
 class Which(Enum):

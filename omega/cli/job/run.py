@@ -18,7 +18,7 @@ from uuid import uuid4
 import typer
 
 from omega.cli.cell_access import cell_store
-from omega.cli.job.following import Outage, OutputFollower
+from omega.cli.job.following import AWAY_S, Outage, OutputFollower
 from omega.cli.job.planned import PlanFile, commit_plan
 from omega.cli.job.run_plan import RunPlan
 from omega.clock import Clock, RealClock
@@ -43,8 +43,6 @@ POLL_S_FIRST: Final = 0.02
 """The pause after the first look at the outputs; those after it grow."""
 POLL_S: Final = 0.05
 POLL_S_MAX: Final = 0.5
-AWAY_S: Final = 1.0
-"""The pause before the next look while the store does not answer."""
 WAITS_SAID_AFTER_S: Final = 3.0
 """For so long nothing of the job has run."""
 FAILED, TIMED_OUT, NOT_RUN, NOT_STARTED, SIGNALLED, KILLED = 1, 124, 125, 127, 128, 137

@@ -65,7 +65,7 @@ class AgentTask:
     engine: str = ""
     """The address of the container engine where it was started last; empty of processes."""
     restart: Restart = field(default_factory=Restart)
-    """How often it may be started again, by what its job said at its last start."""
+    """How often it may be started again, as its job said when it was last known."""
     restarts: list[float] = field(default_factory=list)
     """When it was started again, lately: so that it counts for `restart`."""
     restarts_before: int = 0
@@ -146,8 +146,7 @@ class AgentTask:
         self.phase, self.started_s, self.engine = Phase.RUNNING, now_s, engine
         self.ran_before_boot = False
         self.starts += 1
-        if self.program is not None:
-            self.restart = self.program.restart
+        self._note_restart()
 
     def shown_in(self, engine: str, now_s: float, *, runs: bool) -> bool:
         """Record that the driver of an engine shows it; return whether that is news.
@@ -245,6 +244,7 @@ class AgentTask:
             seen = replace(seen, cause=ExitCause.TIMEOUT, code=None)
         elif self.reason is StopReason.UNHEALTHY:
             seen = replace(seen, cause=ExitCause.UNHEALTHY, code=None, detail=self.why)
+        self._note_restart()  # the record of its start may be of an earlier version
         self._drop_old_restarts(now_s)
         if not seen.is_success and len(self.restarts) < self.restart.attempts:
             self.restarts.append(now_s)
@@ -256,6 +256,10 @@ class AgentTask:
     @property
     def _stop_signal(self) -> str:
         return SIGNAL_UNKNOWN if self.program is None else self.program.stop_signal
+
+    def _note_restart(self) -> None:
+        if self.program is not None:
+            self.restart = self.program.restart
 
     def _drop_old_restarts(self, now_s: float) -> None:
         """Only count the restarts that are too long ago to count for `restart`."""

@@ -4,7 +4,8 @@ from threading import Event
 
 import pytest
 
-from omega.cli.job.run import AWAY_S, NOT_RUN, RunningJob
+from omega.cli.job.following import AWAY_S
+from omega.cli.job.run import NOT_RUN, RunningJob
 from omega.clock import ManualClock
 from omega.errors import OmegaError, StoreUnavailable
 from omega.lifecycle.states import ParkReason

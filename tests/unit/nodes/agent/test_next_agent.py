@@ -342,13 +342,19 @@ def test_a_record_of_impossible_restarts_counts_as_absent(
     assert [] == list(Records(machine.folder).read(0.0))
 
 
-def test_a_record_of_an_earlier_version_knows_of_no_restarts(machine: Machine) -> None:
+def test_what_an_earlier_version_started_is_restarted_as_its_job_says(machine: Machine) -> None:
+    """Its record says nothing of restarts."""
     machine.place(TWICE)
     machine.step()
     (record,) = machine.folder.iterdir()
     known = json.loads(record.read_text())
-    del known["restart"]
+    del known["restart"], known["restarts_before"]
     record.write_text(json.dumps(known))
+    machine.restart_agent()
+    machine.step()
+    (key,) = machine.driver.running
+    machine.driver.end(key, 1)
+    machine.step()
+    machine.step(5.0)
 
-    (task,) = Records(machine.folder).read(0.0)
-    assert Restart() == task.restart
+    assert [key, key] == [launch.key for launch in machine.driver.launches]
