@@ -17,14 +17,13 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from omega.clock import Clock
+from tests.fixtures.profiles import MUTANTS_PROFILE
 from tests.fixtures.servers import GIVEN
 from tests.mutants.kill_report import Failure, first_failure
 from tests.mutants.mutant import Mutant
 
 COPIED = ("omega", "schedulers", "migrations", "tests", "pyproject.toml")
 """What the tests of mutants need of the project."""
-PROFILE = "mutants"
-"""Of hypothesis: the same examples each time, and no search for a smaller one."""
 CYCLE_S = 0.5
 """How often a run of tests is checked for its time limit."""
 GRACE_S = 20.0
@@ -167,7 +166,7 @@ def _command(report: Path, tests: Selection) -> list[str]:
     return [
         *(sys.executable, "-m", "pytest", "--exitfirst", "--quiet"),
         *(word for plugin in plugins for word in ("-p", plugin)),
-        *("--kill-report", str(report), "--hypothesis-profile", PROFILE),
+        *("--kill-report", str(report), "--hypothesis-profile", MUTANTS_PROFILE),
         *(("-k", " or ".join(tests.names)) if tests.names else ()),
         *tests.paths,
     ]
