@@ -11,6 +11,7 @@ OmegaError
 ├── UnknownScheduler     no scheduler is registered under this name
 ├── NotAllowed           the database's user lacks a right; nothing was changed
 ├── StoreUnavailable     the database did not answer; the same call may work later
+│   └── StoreBusy        others hold locks that the call needs; nothing was done
 ├── SchemaMismatch       the database is at another migration; no retry will help
 └── InvariantBroken      our bug; carries the story of the machine or job
 """
@@ -89,6 +90,10 @@ class NotAllowed(OmegaError):
 
 class StoreUnavailable(OmegaError):
     """The database did not answer; the same call may work later."""
+
+
+class StoreBusy(StoreUnavailable):
+    """Other transactions hold locks that the call needs; nothing was done."""
 
 
 class SchemaMismatch(OmegaError):

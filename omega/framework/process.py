@@ -97,7 +97,7 @@ class Process:
         if self.complete:
             self.emit = fan_out(self.fold, self.signal_tracker, self.sink)
         self.rng = np.random.default_rng([self.run_seed, crc32(name.encode())])
-        self._clearing = MachineClearing(self.emit)
+        self._clearing = MachineClearing(self.clock, self.emit)
         # Parked jobs are woken when there are tasks that yield to them. A planner of rounds looks
         # for such tasks in each round, so its jobs are not woken for that.
         wakes_for_evictions = self._preempts and self.scheduler.rounds is None

@@ -144,10 +144,10 @@ class RoundPlanner:
         kind = self._leasing.kind
         parked = yield from called("parked", lambda store: store.parked(kind, jobs_max=JOBS_MAX))
         ids = [one.id for one in parked if one.id in away and one.reason is ParkReason.NO_ROOM]
-        woken = 0
-        if ids:
-            woken = yield from called("wake", lambda store: store.wake(ids))
-        return woken
+        if not ids:
+            return 0
+        woken = yield from called("wake", lambda store: store.wake(ids))
+        return len(woken)
 
     def _give_back(self, jobs: Sequence[LeasedJob]) -> Effects[None]:
         """Hand back the jobs whose leases are still held; placed tasks keep running."""

@@ -116,12 +116,14 @@ class Waker:
             fit += yield from looks.look(view, others, admission)
         if not fit:
             return 0
-        self._woken.update(fit)
-        self._hopeful.difference_update(fit)
         woken = yield from called("wake", lambda store: store.wake(fit))
+        self._woken.update(woken)
+        self._hopeful.difference_update(woken)
+        # Another process woke the others, or they are locked: they are tried again.
+        self._held_back = self._held_back or len(woken) < len(fit)
         if woken:
-            self._sink(JobsWoken(woken))
-        return woken
+            self._sink(JobsWoken(len(woken)))
+        return len(woken)
 
     def _parked(self, view: View) -> Effects[list[ParkedJob]]:
         """Read the parked jobs, in the order in which room is to be found for them."""

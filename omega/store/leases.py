@@ -101,8 +101,12 @@ class JobLeases(Protocol):
         """
         ...
 
-    def wake(self, jobs: Sequence[int]) -> int:
-        """Move parked jobs back to pending; return how many were parked."""
+    def wake(self, jobs: Sequence[int]) -> list[int]:
+        """Move parked jobs back to pending; return these, ascending.
+
+        Jobs that are not parked, or held, are left, and so are those that another transaction has
+        locked: nobody is waited for.
+        """
         ...
 
     def rescue(self) -> list[int]:

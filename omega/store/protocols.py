@@ -149,6 +149,7 @@ class ForcedEvictionStore(Protocol):
         """Evict the tasks on those of the machines that are down or gone; return how many.
 
         These tasks are unplaced again, and so are all tasks of gangs that fall below their minimum.
+        Tasks of jobs that another transaction has locked are left: nobody is waited for.
         """
         ...
 
@@ -156,7 +157,7 @@ class ForcedEvictionStore(Protocol):
         """Evict tasks above capacity on machines whose notice has ended; return how many.
 
         Lowest precedence comes first, then the latest start. A notice that is no longer needed is
-        removed.
+        removed. Tasks of jobs that another transaction has locked are left, and so is the notice.
         """
         ...
 

@@ -294,7 +294,7 @@ class FailedGangContract(Contract):
         status = status_of(store, job)
         assert (None, None) == (status.park_reason, status.lease_holder)
         assert {} == places(store)
-        assert 0 == store.wake([job.id])
+        assert [] == store.wake([job.id])
         assert [] == lease_all(store)
         assert set() == store.renew({job.id: job.token}, lease_ms=1_000)
         assert set() == store.unfinished([job.id])

@@ -332,7 +332,7 @@ class ParkingContract(Contract):
         job, still_parked = submit_and_lease(store, a_spec(), a_spec())
         store.park([aside(job, detail="why"), aside(still_parked)])
 
-        assert 1 == store.wake([job.id])
+        assert [job.id] == store.wake([job.id])
 
         status = status_of(store, job)
         assert (
@@ -350,8 +350,8 @@ class ParkingContract(Contract):
 
         woken = store.wake([parked.id, planning.id, pending, 1_000_000, parked.id])
 
-        assert 1 == woken
-        assert 0 == store.wake([parked.id]) == store.wake([])
+        assert [parked.id] == woken
+        assert [] == store.wake([parked.id]) == store.wake([])
         assert State.PLANNING is status_of(store, planning).state
         assert sorted([parked.id, pending]) == lease_ids(store)
 

@@ -278,7 +278,7 @@ class PassThrough(InquiriesPassThrough, LanesPassThrough, PipelinesPassThrough):
         """Pass on."""
         return self._store.parked(scheduler, jobs_max=jobs_max, by_lane=by_lane)
 
-    def wake(self, jobs: Sequence[int]) -> int:
+    def wake(self, jobs: Sequence[int]) -> list[int]:
         """Pass on."""
         return self._store.wake(jobs)
 

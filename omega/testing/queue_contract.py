@@ -210,7 +210,7 @@ class CancelContract(Contract):
         job = job_in(store, state, add_a_cell(store, 2))
         store.cancel(job)
 
-        assert 0 == store.wake([job])
+        assert [] == store.wake([job])
         assert [] == store.rescue()
         assert [] == store.parked("batch", jobs_max=10)
         assert [] == lease_ids(store)

@@ -198,7 +198,7 @@ def claims_on(
 ) -> Claims:
     """Draw a job's claims: current or stale, with repeated tasks and machines, some unknown."""
     shapes = draw(st.lists(DEMANDS, min_size=1, max_size=2))
-    tasks = draw(st.lists(TASKS, min_size=1, max_size=6, unique=draw(st.booleans())))
+    tasks = draw(st.lists(TASKS, max_size=6, unique=draw(st.booleans())))
     machine = integers([draw(machines_near(rows)) for _ in tasks])
     claims = Claims(
         task=np.array(tasks, dtype=np.intp),

@@ -52,7 +52,7 @@ class WaitingContract(Contract):
         assert not store.release(parked.id), "nobody holds it"
         assert store.hold(held.id)
         assert [parked.id] == [it.id for it in store.parked("batch", jobs_max=9)]
-        assert 1 == store.wake([parked.id, held.id])
+        assert [parked.id] == store.wake([parked.id, held.id])
         assert not store.requeue(held.id)
         assert State.PARKED is status_of(store, held).state
         assert {ParkReason.HELD: 1} == {

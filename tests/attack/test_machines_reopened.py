@@ -1,10 +1,14 @@
-"""A forced end keeps tasks whose machine was reopened or enlarged while the call waited."""
+"""A forced end keeps tasks whose machine was reopened or enlarged while the call waited.
+
+It waits for the row of the machine. A job whose row is locked is passed over.
+"""
+
+from collections.abc import Sequence
 
 import pytest
 
 from tests.attack.audit import violations
 from tests.attack.calls import (
-    LEASE_MS,
     Claim,
     Lease,
     call,
@@ -39,39 +43,21 @@ def cleaner(database: Database) -> Session:
     return database.session("cleaner", "omega_scheduler")
 
 
-def lock_job(session: Session, lease: Lease, how: str) -> None:
-    """Lock the job's row in a transaction that stays open."""
-    session.execute("BEGIN")
-    if how == "a renewal":
-        call(session, "renew_leases", [lease.job], [lease.token], LEASE_MS)
-    else:
-        session.execute("SELECT FROM omega.job WHERE id = %s FOR UPDATE", [lease.job])
-
-
 def ends_nothing(answer: Answer) -> bool:
     """Say whether a call has ended no task, or must be tried again."""
     return answer.sqlstate == COLLISION or answer.rows == [(0,)]
 
 
-@pytest.fixture(params=["a renewal", "the owner"])
-def locker(
-    request: pytest.FixtureRequest, database: Database, scheduler: Session, running: Lease
-) -> Session:
-    """A session whose open transaction has locked the job's row."""
-    session = scheduler if request.param == "a renewal" else database.owner("locker")
-    lock_job(session, running, request.param)
-    return session
-
-
 def test_a_machine_that_is_reopened_keeps_its_tasks(
-    database: Database, owner: Session, locker: Session, cleaner: Session, running: Lease
+    database: Database, owner: Session, cleaner: Session, running: Lease
 ) -> None:
     call(owner, "set_state", [1], DOWN)
+    owner.execute("BEGIN")
+    call(owner, "set_state", [1], OPEN)
     start(cleaner, "lose_tasks", [1])
     database.settle(cleaner)
     assert {"cleaner"} == database.waiting().keys()
-    call(owner, "set_state", [1], OPEN)
-    locker.execute("COMMIT")
+    owner.execute("COMMIT")
 
     assert ends_nothing(cleaner.answer)
     assert [(running.job, 0, 1), (running.job, 1, 2)] == running_tasks(database)
@@ -80,13 +66,14 @@ def test_a_machine_that_is_reopened_keeps_its_tasks(
 
 
 def test_one_of_two_machines_that_is_reopened_keeps_its_tasks(
-    database: Database, owner: Session, locker: Session, cleaner: Session, running: Lease
+    database: Database, owner: Session, cleaner: Session, running: Lease
 ) -> None:
     call(owner, "set_state", [1, 2], DOWN)
+    owner.execute("BEGIN")
+    call(owner, "set_state", [2], OPEN)
     start(cleaner, "lose_tasks", [1, 2])
     database.settle(cleaner)
-    call(owner, "set_state", [2], OPEN)
-    locker.execute("COMMIT")
+    owner.execute("COMMIT")
 
     first = cleaner.answer
     assert first.sqlstate in {"", COLLISION}
@@ -96,15 +83,26 @@ def test_one_of_two_machines_that_is_reopened_keeps_its_tasks(
     assert [] == violations(database)
 
 
-def test_a_machine_that_is_enlarged_keeps_its_tasks(
-    database: Database, owner: Session, locker: Session, cleaner: Session, running: Lease
+@pytest.mark.parametrize(
+    ("capacity", "notice_ms"),
+    [(DEFAULT_CAPACITY, 0), (TOO_SMALL, 86_400_000)],
+    ids=["enlarged", "notice extended"],
+)
+def test_a_machine_that_is_resized_keeps_its_tasks(
+    database: Database,
+    owner: Session,
+    cleaner: Session,
+    running: Lease,
+    capacity: Sequence[int],
+    notice_ms: int,
 ) -> None:
     call(owner, "resize_machine", 1, TOO_SMALL, 0)
+    owner.execute("BEGIN")
+    call(owner, "resize_machine", 1, list(capacity), notice_ms)
     start(cleaner, "enforce_notice", 1)
     database.settle(cleaner)
     assert {"cleaner"} == database.waiting().keys()
-    call(owner, "resize_machine", 1, list(DEFAULT_CAPACITY), 0)
-    locker.execute("COMMIT")
+    owner.execute("COMMIT")
 
     assert ends_nothing(cleaner.answer)
     assert [(running.job, 0, 1), (running.job, 1, 2)] == running_tasks(database)
@@ -112,23 +110,8 @@ def test_a_machine_that_is_enlarged_keeps_its_tasks(
     assert [] == violations(database)
 
 
-def test_a_machine_whose_notice_is_extended_keeps_its_tasks(
-    database: Database, owner: Session, scheduler: Session, cleaner: Session, running: Lease
-) -> None:
-    call(owner, "resize_machine", 1, TOO_SMALL, 0)
-    lock_job(scheduler, running, "a renewal")
-    start(cleaner, "enforce_notice", 1)
-    database.settle(cleaner)
-    call(owner, "resize_machine", 1, TOO_SMALL, 86_400_000)
-    scheduler.execute("COMMIT")
-
-    assert ends_nothing(cleaner.answer)
-    assert 2 == len(running_tasks(database))
-    assert [] == violations(database)
-
-
 @pytest.mark.parametrize("function", ["lose_tasks", "enforce_notice"])
-def test_a_task_that_is_moved_meanwhile_is_not_ended(
+def test_a_task_that_is_being_moved_is_not_ended(
     database: Database,
     owner: Session,
     cleaner: Session,
@@ -136,7 +119,6 @@ def test_a_task_that_is_moved_meanwhile_is_not_ended(
     running: Lease,
     function: str,
 ) -> None:
-    """The task has a new allocation, on another machine, when the call gets the lock."""
     if function == "lose_tasks":
         call(owner, "set_state", [1], DOWN)
     else:
@@ -146,7 +128,6 @@ def test_a_task_that_is_moved_meanwhile_is_not_ended(
     assert (0,) == commit(scheduler, make_transaction(2, move)).verdicts
     start(cleaner, function, [1] if function == "lose_tasks" else 1)
     database.settle(cleaner)
-    assert not cleaner.is_done
     scheduler.execute("COMMIT")
 
     assert ends_nothing(cleaner.answer)
@@ -155,14 +136,16 @@ def test_a_task_that_is_moved_meanwhile_is_not_ended(
 
 
 def test_tasks_of_a_machine_that_stays_down_are_ended(
-    database: Database, owner: Session, scheduler: Session, cleaner: Session, running: Lease
+    database: Database, owner: Session, cleaner: Session, running: Lease
 ) -> None:
     """The call waits, too, but the machine has not changed."""
     call(owner, "set_state", [1], DOWN)
-    lock_job(scheduler, running, "a renewal")
+    owner.execute("BEGIN")
+    owner.execute("SELECT FROM omega.machine WHERE id = 1 FOR UPDATE")
     start(cleaner, "lose_tasks", [1])
     database.settle(cleaner)
-    scheduler.execute("COMMIT")
+    assert {"cleaner"} == database.waiting().keys()
+    owner.execute("COMMIT")
 
     assert [(1,)] == cleaner.answer.rows
     assert [(running.job, 1, 2)] == running_tasks(database)

@@ -186,7 +186,7 @@ def test_a_commit_that_waits_for_its_job_and_then_a_machine_is_counted_or_obeys_
     assert first.sqlstate or RUNNING == scenario.cores_held()
 
 
-@pytest.mark.parametrize("function", ["end_tasks", "cancel_job", "lose_tasks", "commit_claims"])
+@pytest.mark.parametrize("function", ["end_tasks", "cancel_job", "commit_claims"])
 def test_an_end_that_waits_for_a_job_returns_its_amounts_once(
     scenario: QuotaScenario, function: str
 ) -> None:
@@ -216,10 +216,6 @@ def step_ending_call(scenario: QuotaScenario, function: str) -> Session:
         case "cancel_job":
             step(database, scenario.submitter, "cancel_job", scenario.ann.job)
             return scenario.submitter
-        case "lose_tasks":
-            call(scenario.owner, "set_state", [scenario.machines[0]], 2)
-            step(database, scenario.other_scheduler, "lose_tasks", [scenario.machines[0]])
-            return scenario.other_scheduler
         case _:
             arguments = scenario.claim_cores(scenario.bob, RUNNING).arguments
             arguments[-3:] = [[1], [scenario.ann.job], [0]]

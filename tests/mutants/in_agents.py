@@ -11,6 +11,7 @@ LAUNCH = "omega/nodes/agent/launch.py"
 STEPS = "omega/nodes/agent/step_reporter.py"
 PLACEMENTS = "omega/nodes/agent/placements.py"
 RECORDS = "omega/nodes/agent/records.py"
+EXITS = "omega/nodes/agent/exit_reporter.py"
 LEASE = "omega/nodes/agent/machine_lease.py"
 MEMORY = "omega/store/memory/agents.py"
 
@@ -39,8 +40,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     of_agents(
         "counts-reports-of-nothing",
-        AGENT,
-        "_report",
+        EXITS,
+        "_send",
         'if «(yield from called("exits", to_record(exits)))»:',
         '(yield from called("exits", to_record(exits))) is not None',
         "The next change on the machine is taken for the agent's own report, and not seen.",
@@ -185,9 +186,35 @@ MUTANTS: tuple[Mutant, ...] = (
         "next-agent-fences-at-once",
         LEASE,
         "taken_up",
-        "if deadline_s is not None:\n    lease.asked_s = deadline_s - KILL_AT * length_s",
-        "pass",
+        "asked_s=now_s - RENEW_AT * length_s)\n"
+        "return cls(holder, length_s, asked_s=deadline_s - «KILL_AT * length_s»)",
+        "length_s",
         "To replace an agent stops its tasks.",
+    ),
+    of_agents(
+        "agent-with-a-first-lease-fences-at-once",
+        LEASE,
+        "taken_up",
+        "if deadline_s is None:\n"
+        "    return cls(holder, length_s, asked_s=now_s - «RENEW_AT * length_s»)",
+        "length_s",
+        "An agent that is started with a lease kills what ran without one.",
+    ),
+    of_agents(
+        "locked-job-tried-with-others",
+        EXITS,
+        "report",
+        "if task.key.job not in self._apart",
+        "",
+        "A locked job holds up the exits of all others on its machine.",
+    ),
+    of_agents(
+        "locked-jobs-waited-for-in-turn",
+        EXITS,
+        "_send_apart",
+        "break",
+        "continue",
+        "An agent that waits for many locks loses the lease on its machine.",
     ),
     of_agents(
         "exits-without-outputs",

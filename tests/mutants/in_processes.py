@@ -6,6 +6,7 @@ PROCESS = "omega/framework/process.py"
 METERING = "omega/framework/attempt_meter.py"
 LEASING = "omega/framework/leasing.py"
 WAKING = "omega/framework/waking.py"
+CLEARING = "omega/framework/machine_clearing.py"
 EFFECTS = "omega/framework/effects.py"
 JOBS = "omega/framework/job_planner.py"
 KEPT = "omega/framework/kept_leases.py"
@@ -110,6 +111,30 @@ MUTANTS = (
         "self._room = «self._room.lowest(room)»",
         "self._room",
         "A job larger than its cell stays parked after its first tasks have ended.",
+    ),
+    mutant(
+        "locked-job-forgotten",
+        WAKING,
+        "check",
+        "self._held_back «or len(woken) < len(fit)»",
+        "",
+        "A job that was locked when room freed stays parked.",
+    ),
+    mutant(
+        "used-machine-taken-as-cleared",
+        CLEARING,
+        "_clear_dead",
+        "np.setdiff1d(view.id[is_dead], still_used)",
+        "view.id[is_dead]",
+        "A task that asks for nothing stays on a dead machine if its job was locked.",
+    ),
+    mutant(
+        "clearing-does-not-rest",
+        CLEARING,
+        "check",
+        "now_s + REST * (now_s - began_s)",
+        "now_s",
+        "A scheduler that waits for a lock of somebody else plans nothing meanwhile.",
     ),
     mutant(
         "grown-machine-forgotten",

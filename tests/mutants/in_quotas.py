@@ -177,6 +177,14 @@ SQL = (
         "A quota that is set late lets a tenant hold twice as much.",
     ),
     mutant(
+        "job-without-claims-draws",
+        QUOTAS,
+        "hold_quotas",
+        "d.is_idle AND d.job = ANY (claimants)",
+        "d.is_idle",
+        "A scheduler uses up a tenant's quota of running jobs with jobs that do not run.",
+    ),
+    mutant(
         "shard-taken-that-does-not-cover",
         QUOTAS,
         "hold_quotas",

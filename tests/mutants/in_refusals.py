@@ -21,7 +21,7 @@ ARGUMENTS_REFUSED = (
 OF_ISOLATION = ("tests/attack/test_isolation.py",)
 OF_LEASES = ("tests/attack/test_leases.py", "tests/attack/test_refused_text.py")
 OF_MACHINES = ("tests/attack/test_machines_reopened.py",)
-OF_LOCKS = ("tests/attack/test_locks.py",)
+OF_LOCKS = ("tests/attack/test_locks.py", "tests/attack/test_passed_over.py")
 mutant = Part("refusal", ARGUMENTS_REFUSED)
 WIRE = (
     mutant(
@@ -269,12 +269,21 @@ TIMES = (
 )
 LOCKS = (
     mutant(
-        "wake-locks-any-job",
+        "wake-waits-for-locked-jobs",
         QUEUE,
         "wake_jobs",
-        "WHERE id = ANY (_jobs) AND state = 'parked' AND park_reason <> 'held' ORDER BY id FOR",
-        "WHERE id = ANY (_jobs) ORDER BY id FOR",
-        "A transaction that is left open holds up jobs that are none of its business.",
+        "park_reason <> 'held' ORDER BY id FOR NO KEY UPDATE SKIP LOCKED",
+        "park_reason <> 'held' ORDER BY id FOR NO KEY UPDATE",
+        "A submitter that leaves a transaction open stops the planning of a kind of scheduler.",
+        tests=OF_LOCKS,
+    ),
+    mutant(
+        "force-waits-for-locked-jobs",
+        FORCE,
+        "force_end",
+        "FOR NO KEY UPDATE SKIP LOCKED",
+        "FOR NO KEY UPDATE",
+        "A submitter that leaves a transaction open stops all schedulers when a machine fails.",
         tests=OF_LOCKS,
     ),
     mutant(

@@ -236,7 +236,7 @@ class TestAnothersLease:
 
     def test_it_cannot_take_wake_or_rescue_it(self, rival: Store, held: LeasedJob) -> None:
         assert [] == rival.lease("batch", holder="rival", jobs_max=10, lease_ms=LONG_MS)
-        assert 0 == rival.wake([held.id])
+        assert [] == rival.wake([held.id])
         assert [] == rival.rescue()
 
     def test_no_token_is_a_bad_transaction(self, login: Login, held: LeasedJob) -> None:

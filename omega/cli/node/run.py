@@ -164,13 +164,13 @@ class AgentPlan:
         offered = Size.read(self.cpu, self.memory, None, self.gpus)
         return offered.of(found_capacity(folder, reserved))
 
-    def machine_lease(self, folder: Path) -> MachineLease | None:
+    def machine_lease(self, folder: Path, now_s: float) -> MachineLease | None:
         """Return the lease to hold; None if tasks go on whatever becomes of the database."""
         if self.on_silence is OnSilence.KEEP:
             if self.end_tasks:
                 raise BadInput("it contradicts --on-silence keep", field="--end-tasks")
             return None
-        return MachineLease.taken_up(folder, holder_of(folder, uuid4()), self.lease)
+        return MachineLease.taken_up(folder, holder_of(folder, uuid4()), self.lease, now_s)
 
     def own_address(self, url: str) -> str:
         """Return the machine's address, of an agent of the cell at this URL. Raises BadInput."""
@@ -246,9 +246,11 @@ def command(
         if end_with_parent:
             stop_with_parent(stop)
         folder = plan.folder(settings.data_dir)
-        with alone_in(folder), closing(store_at(url, settings, "omega agent", stop)) as store:
+        # A locked job must not hold up the others, nor the lease on the machine.
+        opened = store_at(url, settings, "omega agent", stop, repeats_lock_timeouts=False)
+        with alone_in(folder), closing(opened) as store:
             clock = BootClock(stop)
-            held = plan.machine_lease(folder)
+            held = plan.machine_lease(folder, clock.now())
             sink = ProcessLog(name_of(AGENT, name), clock, log_level, log_format)
             retry = Retry(clock, sink, settings, rng_from_seed(os.getpid()), stop)
             capacity, address = plan.capacity(folder), plan.own_address(url)

@@ -5,8 +5,9 @@ Promise  A task starts when there is room by the agent's own count: the cell giv
          evicted task away at once, and its processes may need their time to stop. Exits are
          reported in bulk and kept until the store has them. What an agent that was killed had
          started is taken up again. While the store is away, timeouts hold, and tasks go on until
-         the lease on the machine runs out: then they are stopped, and nothing is started. Where
-         starts take long, the lease is renewed between them.
+         half of the lease on the machine is over: then they are asked to stop, and nothing is
+         started. At three quarters they are killed. Where starts take long, the lease is renewed
+         between them.
 Source   docs/decisions/0044-programs-and-agents.md; Nomad's client and the kubelet.
 """
 
@@ -26,6 +27,7 @@ from omega.model.exits import Exit, ExitCause
 from omega.model.programs import Check
 from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason, room_for
 from omega.nodes.agent.checks import Checks
+from omega.nodes.agent.exit_reporter import ExitReporter
 from omega.nodes.agent.launch import launch_of
 from omega.nodes.agent.machine_lease import MachineLease
 from omega.nodes.agent.output_reporter import OutputReporter
@@ -33,9 +35,8 @@ from omega.nodes.agent.own_machine import OwnMachine, TaskDrivers
 from omega.nodes.agent.placements import Placements
 from omega.nodes.agent.records import Records
 from omega.nodes.agent.step_reporter import StepReporter
-from omega.nodes.agent.store_calls import to_record
 from omega.nodes.agent.task_driver import DiskFull, Launch, NotStarted, Probe, TaskDriver, TaskKey
-from omega.nodes.calling import called, parts_for_calls
+from omega.nodes.calling import called
 from omega.reports.exits import sentence_of
 
 PAUSE_S_MIN: Final = 0.01
@@ -102,7 +103,8 @@ class Agent:
             (task.amounts for task in self._tasks.values() if task.holds_room),
             start=np.zeros_like(machine.capacity),
         )
-        self._placements = Placements(machine.id, self._tasks)
+        self._placements = Placements(machine.id, self._tasks, self._refuse)
+        self._exits = ExitReporter(self._placements, clock, sink)
         self._poll_due_s = 0.0
         self._poll_pause_s = POLL_PAUSE_S_MIN
         self._failures = 0
@@ -370,6 +372,12 @@ class Agent:
             task.failed_to_start(str(error))
             self._after_end(task)
 
+    def _refuse(self, task: AgentTask, why: str) -> None:
+        """Record that a waiting task cannot be started."""
+        self._held += 0 if task.holds_room else task.amounts
+        task.failed_to_start(why)
+        self._after_end(task)
+
     def _put_off(self, task: AgentTask) -> None:
         """Give back the room of a task whose start the disk refused; it is tried again soon."""
         task.put_off(self._clock.now())
@@ -382,13 +390,7 @@ class Agent:
         yield from self._outputs.report(there, self._drivers, at_once=bool(ended))
         told = [*(task for task in there if task.runs), *ended]
         yield from self._steps.report(told, at_once=bool(ended))
-        for part in parts_for_calls(len(ended)):
-            exits = [task.exit_to_report for task in ended[part]]
-            if (yield from called("exits", to_record(exits))):
-                self._placements.reported(ended[part])
-            for task in ended[part]:
-                self._drop(task)
-        return bool(ended)
+        return (yield from self._exits.report(ended, self._drop))
 
     def _store_failed(self, error: StoreUnavailable) -> None:
         self._failures += 1

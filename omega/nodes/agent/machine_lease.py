@@ -33,16 +33,16 @@ class MachineLease:
     """When the lease was asked for that was granted last."""
 
     @classmethod
-    def taken_up(cls, folder: Path, holder: UUID, length_s: float) -> "MachineLease":
+    def taken_up(cls, folder: Path, holder: UUID, length_s: float, now_s: float) -> "MachineLease":
         """Return the lease with which an agent goes on in a folder.
 
-        The tasks that run there may do so until the deadline that the agent before has left.
+        The tasks that run there may do so until the deadline that the agent before has left. If it
+        held no lease there is none: then there is time to ask for a lease, which is due at once.
         """
-        lease = cls(holder, length_s)
         deadline_s = Deadline(folder).read()
-        if deadline_s is not None:
-            lease.asked_s = deadline_s - KILL_AT * length_s
-        return lease
+        if deadline_s is None:
+            return cls(holder, length_s, asked_s=now_s - RENEW_AT * length_s)
+        return cls(holder, length_s, asked_s=deadline_s - KILL_AT * length_s)
 
     def is_due(self, now_s: float) -> bool:
         """Return whether it is to be renewed."""

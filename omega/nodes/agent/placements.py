@@ -25,10 +25,19 @@ that run in waves, the next one may come at once."""
 class Placements:
     """The tasks that are placed on one machine."""
 
-    def __init__(self, machine: int, tasks: dict[TaskKey, AgentTask]) -> None:
-        """`tasks` are the agent's, to which new ones are added."""
+    def __init__(
+        self,
+        machine: int,
+        tasks: dict[TaskKey, AgentTask],
+        refuse: Callable[[AgentTask, str], None],
+    ) -> None:
+        """`tasks` are the agent's, to which new ones are added.
+
+        `refuse` is given each task that cannot be started, and why.
+        """
         self._machine = machine
         self._tasks = tasks
+        self._refuse = refuse
         self._specs: dict[int, JobSpec] = {}
         """By job, for those with tasks here, and for some that had."""
         self._revision = -1
@@ -122,7 +131,7 @@ class Placements:
         task.spec = self._specs.get(task.key.job)
         if task.spec is None:
             if task.phase is Phase.WAITING:
-                task.failed_to_start("this agent cannot read its job")
+                self._refuse(task, "this agent cannot read its job")
         elif task.program is None:
             del self._tasks[task.key]
 

@@ -130,8 +130,8 @@ class MemoryJobs:
             not_held = _first_of_each_lane(not_held, max(1, jobs_max // max(1, lanes)))
         return [self._as_parked(job) for job in not_held[:jobs_max]]
 
-    def wake(self, jobs: Sequence[int]) -> int:
-        """Move parked jobs back to pending; return how many were parked."""
+    def wake(self, jobs: Sequence[int]) -> list[int]:
+        """Move parked jobs back to pending; return these, ascending."""
         woken = [
             self._parked.pop(number)
             for number in dict.fromkeys(jobs)
@@ -140,7 +140,7 @@ class MemoryJobs:
         for job in woken:
             job.move(Trigger.WAKE)
             self._queue(job)
-        return len(woken)
+        return sorted(job.id for job in woken)
 
     def hold(self, job: int) -> bool:
         """Park a job until `release`; a lease on it is lost. Tasks that run go on."""

@@ -28,6 +28,7 @@ from omega.errors import (
     InvariantBroken,
     NotAllowed,
     SchemaMismatch,
+    StoreBusy,
     StoreUnavailable,
 )
 from omega.store.postgres import json_text, packing
@@ -73,9 +74,14 @@ class Link:
         application_name: str,
         statement_timeout_ms: int,
         stop: Event | None = None,
+        repeats_lock_timeouts: bool = True,
     ) -> None:
-        """While `stop` is set, a server that says nothing is soon given up."""
+        """While `stop` is set, a server that says nothing is soon given up.
+
+        Without `repeats_lock_timeouts` a call fails at its first lock timeout.
+        """
         self._url = url
+        self._repeats_lock_timeouts = repeats_lock_timeouts
         self._stop = stop
         self._application_name = application_name
         self._statement_timeout_ms = statement_timeout_ms
@@ -93,10 +99,10 @@ class Link:
     ) -> list[TupleRow]:
         """Run one statement in a transaction of its own; return its rows.
 
-        Raises StoreUnavailable if no answer came, so that the effect is unknown; also if the call
-        still collided after COLLISIONS_MAX repeats, or if the server takes no writes, and then
-        nothing was done. Raises SchemaMismatch, NotAllowed, BadInput if the database refuses an
-        argument, and InvariantBroken if a CHECK failed.
+        Raises StoreUnavailable if no answer came, so that the effect is unknown; also if the server
+        takes no writes, and then nothing was done. Raises StoreBusy if the call still collided
+        after COLLISIONS_MAX repeats; nothing was done. Raises SchemaMismatch, NotAllowed, BadInput
+        if the database refuses an argument, and InvariantBroken if a CHECK failed.
         """
         return self._translating(lambda: self._call_in_incarnation(query, parameters))
 
@@ -197,8 +203,10 @@ class Link:
             except _COLLISIONS as collision:
                 self.counts[type(collision).__name__] += 1
                 collisions += 1
-                if collisions > COLLISIONS_MAX:
-                    raise StoreUnavailable(_sentence(collision)) from collision
+                is_lock_timeout = isinstance(collision, errors.LockNotAvailable)
+                is_repeated = self._repeats_lock_timeouts or not is_lock_timeout
+                if collisions > COLLISIONS_MAX or not is_repeated:
+                    raise StoreBusy(_sentence(collision)) from collision
             except _SCHEMA as mismatch:
                 raise SchemaMismatch(self._explained(mismatch)) from mismatch
             except errors.InsufficientPrivilege as denied:

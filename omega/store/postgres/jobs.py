@@ -144,9 +144,10 @@ class PostgresJobs:
         )
         return [parked for row in rows if (parked := _parked(row)) is not None]
 
-    def wake(self, jobs: Sequence[int]) -> int:
-        """Move parked jobs back to pending; return how many were parked."""
-        return self._count("SELECT omega.wake_jobs(%s)", Big(jobs))
+    def wake(self, jobs: Sequence[int]) -> list[int]:
+        """Move parked jobs back to pending; return these, ascending."""
+        ((woken,),) = self._link.call("SELECT omega.wake_jobs(%s)", (Big(jobs),))
+        return [int(job) for job in woken]
 
     def rescue(self) -> list[int]:
         """Move jobs whose leases have expired back to pending; return these jobs."""

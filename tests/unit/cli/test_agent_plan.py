@@ -21,7 +21,7 @@ from omega.testing.builders import a_cell
 
 
 def test_who_keeps_tasks_has_no_lease(tmp_path: Path) -> None:
-    assert AgentPlan(on_silence=OnSilence.KEEP).machine_lease(tmp_path) is None
+    assert AgentPlan(on_silence=OnSilence.KEEP).machine_lease(tmp_path, 0.0) is None
 
 
 @pytest.mark.parametrize("is_held_elsewhere", [False, True])

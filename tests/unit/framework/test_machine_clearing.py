@@ -9,7 +9,7 @@ from omega.clock import ManualClock
 from omega.errors import StoreUnavailable
 from omega.events import Event, StoreCallFailed, TasksLost
 from omega.framework.effects import drive
-from omega.framework.machine_clearing import FAILED, SHRANK, MachineClearing
+from omega.framework.machine_clearing import FAILED, REST, SHRANK, MachineClearing
 from omega.model.arrays import Amounts, Ids, integers
 from omega.model.machines import MachineState
 from omega.model.resources import machine_capacity
@@ -21,19 +21,23 @@ from omega.testing.steps import a_running_job, add_a_cell, end, places, status_o
 from tests.unit.framework.loops import a_driver
 
 NOTICE_MS = 60_000
+FAILURE_S = 12.0
+"""How long a call takes that fails."""
 
 
 class Counted(PassThrough):
-    """Counts the calls that clear machines; some may go unanswered."""
+    """Counts the calls that clear machines; some may fail, or find all jobs locked."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: ManualClock) -> None:
         super().__init__(store)
+        self.clock = clock
         self.calls: Counter[str] = Counter()
         self.absences = 0
+        self.are_locked = False
 
     def lose_tasks(self, machine: Ids) -> int:
         self._count("lose_tasks")
-        return super().lose_tasks(machine)
+        return 0 if self.are_locked else super().lose_tasks(machine)
 
     def enforce_notices(self) -> int:
         self._count("enforce_notices")
@@ -43,7 +47,8 @@ class Counted(PassThrough):
         self.calls[name] += 1
         if self.absences:
             self.absences -= 1
-            raise StoreUnavailable("the server is away")
+            self.clock.advance(FAILURE_S)
+            raise StoreUnavailable("a lock was not released")
 
 
 class TestClearing:
@@ -51,14 +56,14 @@ class TestClearing:
 
     def setup_method(self) -> None:
         self.clock = ManualClock()
-        self.store = Counted(MemoryStore(self.clock))
+        self.store = Counted(MemoryStore(self.clock), self.clock)
         self.events: list[Event] = []
         add_a_cell(self.store, 3)
         self.driver = a_driver(self.store, self.clock, self.events.append)
         self.clearing = self.another()
 
     def another(self) -> MachineClearing:
-        return MachineClearing(self.events.append)
+        return MachineClearing(self.clock, self.events.append)
 
     def check(self, view: View | None = None, *, clearing: MachineClearing | None = None) -> int:
         view = View(self.store.snapshot()) if view is None else view
@@ -165,14 +170,33 @@ class TestClearing:
         assert {} == places(self.store)
         assert 0 == status_of(self.store, gang).placed
 
-    def test_it_outlives_an_absence_of_the_store(self) -> None:
+    def test_after_a_failure_it_rests_nineteen_times_as_long(self) -> None:
         a_running_job(self.store, a_spec(2), [1, 2])
         self.put(MachineState.DOWN, 1)
         self.shrink(2, cores=0, notice_ms=0)
-        self.store.absences = 2
+        self.store.absences = 1
 
+        failed = self.check()
+        self.clock.advance(REST * FAILURE_S - 0.1)
+        resting = self.check()
+        calls = self.store.calls.total()
+        self.clock.advance(0.1)
+
+        assert [0, 0, 1] == [failed, resting, calls]
+        assert [StoreCallFailed("clear machines", "a lock was not released")] == self.events
         assert 2 == self.check()
-        assert 2 == sum(isinstance(event, StoreCallFailed) for event in self.events)
+
+    def test_a_dead_machine_is_cleared_until_nothing_is_left_on_it(self) -> None:
+        """Its jobs were locked, so that no task was evicted; by what it holds it is empty."""
+        job = a_running_job(self.store, a_spec(), [1], cpu_milli=0)
+        self.put(MachineState.DOWN, 1)
+        self.store.are_locked = True
+
+        locked = self.check()
+        self.store.are_locked = False
+
+        assert [0, 1] == [locked, self.check()]
+        assert 0 == status_of(self.store, job).placed
 
 
 def size(cores: int) -> Amounts:

@@ -1,6 +1,6 @@
 """Which parked jobs are woken, and when the queue is looked at at all."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from omega.cell.view import View
 from omega.clock import ManualClock
@@ -35,6 +35,11 @@ class Watched(PassThrough):
     """Counts how often parked jobs are asked for."""
 
     looks = 0
+    locked: Collection[int] = ()
+    """Jobs that somebody has locked: they are passed over."""
+
+    def wake(self, jobs: Sequence[int]) -> list[int]:
+        return super().wake([job for job in jobs if job not in self.locked])
 
     def parked(self, scheduler: str, *, jobs_max: int, by_lane: bool = False) -> list[ParkedJob]:
         self.looks += 1
@@ -65,6 +70,20 @@ class TestWaking:
         jobs = submit_and_lease(self.store, *specs)
         self.store.park([Parking(job.id, job.token, reason, "because") for job in jobs])
         return [job.id for job in jobs]
+
+    def test_a_locked_job_is_tried_again_and_those_that_were_woken_are_not(self) -> None:
+        locked, other = self.park(ParkReason.NO_ROOM, a_spec(), a_spec())
+        self.store.locked = {locked}
+        end(self.store, self.running, 0, 1)
+
+        first = self.check()
+        (job,) = lease_all(self.store)
+        self.store.park([Parking(job.id, job.token, ParkReason.NO_ROOM, "because")])
+        while_locked = self.check()
+        self.store.locked = ()
+
+        assert [1, other, 0, 1, 0] == [first, job.id, while_locked, self.check(), self.check()]
+        assert [locked] == [job.id for job in lease_all(self.store)]
 
     def test_without_any_change_nobody_looks(self) -> None:
         self.park(ParkReason.NO_ROOM, a_spec())

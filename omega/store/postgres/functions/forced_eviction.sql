@@ -1,18 +1,20 @@
--- Forced evictions: tasks become unplaced again, and broken gangs lose all their tasks.
+-- Forced evictions: tasks become unplaced again, and broken gangs lose all their tasks. A job whose row is locked is
+-- passed over, so that a transaction that is left open holds up no others: callers repeat these calls.
 
 -- Evict those of these tasks that still run as they were started then, and the rest of each gang that falls below
--- its minimum; return how many. A task that was placed again since is left. A helper's task is over. Lock order as in
--- a commit: jobs, quotas, machines, each by id.
+-- its minimum; return how many. A task that was placed again since is left, and so are tasks of jobs whose rows are
+-- locked. A helper's task is over. Lock order as in a commit: jobs, quotas, machines, each by id.
 CREATE FUNCTION omega.force_end(_jobs bigint[], _tasks integer[], _starts timestamptz[], _cause text)
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
+    locked bigint[] := ARRAY(SELECT id FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED);
     jobs bigint[];
     tasks integer[];
 BEGIN
-    PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
     WITH named AS (
         SELECT DISTINCT a.job_id, a.task
           FROM unnest(_jobs, _tasks, _starts) AS w (job_id, task, started_at) JOIN allocation a USING (job_id, task, started_at)
+         WHERE a.job_id = ANY (locked)
     ), broken AS (
         SELECT j.id FROM job j JOIN (SELECT job_id, count(*) AS tasks FROM named GROUP BY job_id) AS n ON n.job_id = j.id
          WHERE j.minimum > 0 AND j.placed - n.tasks < j.minimum

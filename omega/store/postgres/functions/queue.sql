@@ -273,18 +273,22 @@ RETURNS TABLE (
      ORDER BY j.precedence DESC, j.id
 $$;
 
--- Move parked jobs back to pending, but for held ones; return how many were parked.
+-- Move parked jobs back to pending, but for held ones and those whose rows are locked; return the jobs moved, ascending.
 CREATE FUNCTION omega.wake_jobs(_jobs bigint[])
-RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+RETURNS bigint[] LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
-    woken integer;
+    woken bigint[];
 BEGIN
     PERFORM needs_read_committed();
-    PERFORM 1 FROM job WHERE id = ANY (_jobs) AND state = 'parked' AND park_reason <> 'held' ORDER BY id FOR NO KEY UPDATE;
-    UPDATE job SET state = 'pending', park_reason = NULL, park_detail = NULL, fruitless = 0,
-                   not_before = clock_timestamp()
-     WHERE id = ANY (_jobs) AND state = 'parked' AND park_reason <> 'held';
-    GET DIAGNOSTICS woken = ROW_COUNT;
+    WITH parked AS MATERIALIZED (
+        SELECT id FROM job WHERE id = ANY (_jobs) AND state = 'parked' AND park_reason <> 'held'
+         ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+    ), moved AS (
+        UPDATE job j SET state = 'pending', park_reason = NULL, park_detail = NULL, fruitless = 0,
+                         not_before = clock_timestamp()
+          FROM parked WHERE j.id = parked.id RETURNING j.id
+    )
+    SELECT coalesce(array_agg(id ORDER BY id), '{}') INTO woken FROM moved;
     RETURN woken;
 END $$;
 

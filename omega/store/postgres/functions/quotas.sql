@@ -42,7 +42,7 @@ DECLARE
     drawing bigint[];   -- the jobs that draw on a quota ...
     drawn integer[];    -- ... which quota ...
     idle boolean[];     -- ... and whether the job is idle
-    jobs integer[];     -- an entry for each quota: how many idle jobs may begin to count
+    jobs integer[];     -- an entry for each quota: how many idle jobs with claims may begin to count
     most bigint[];      -- like asked, but with all alternates as well
     claimants bigint[] := claimants(_jobs, _ends);
     asking record;
@@ -55,7 +55,7 @@ BEGIN
     SELECT array_agg(d.job), array_agg(d.quota), array_agg(d.is_idle) INTO drawing, drawn, idle
       FROM quotas_of(_jobs || _evict_jobs) AS d;
     SELECT coalesce(array_agg(q.quota ORDER BY q.quota), '{}'), array_agg(q.jobs ORDER BY q.quota) INTO quotas, jobs
-      FROM (SELECT d.quota, count(*) FILTER (WHERE d.is_idle AND d.job = ANY (_jobs)) AS jobs
+      FROM (SELECT d.quota, count(*) FILTER (WHERE d.is_idle AND d.job = ANY (claimants)) AS jobs
               FROM unnest(drawing, drawn, idle) AS d (job, quota, is_idle) GROUP BY d.quota) AS q;
     asked := array_fill(0::bigint, ARRAY[cardinality(quotas) * ${budgets}]);
     most := asked;

@@ -1,13 +1,13 @@
 """A machine with an agent, on a store in memory, whose programs tests end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from omega.clock import ManualClock
-from omega.errors import StoreUnavailable
+from omega.errors import StoreBusy, StoreUnavailable
 from omega.events import Event
 from omega.framework.effects import Call, Effect, drive
 from omega.model.exits import Exit, ExitCause, TaskExit
@@ -20,11 +20,30 @@ from omega.nodes.agent.own_machine import OwnMachine, TaskDrivers
 from omega.nodes.agent.records import Records
 from omega.nodes.agent.task_driver import Probe, TaskKey
 from omega.store.memory.store import MemoryStore
+from omega.store.protocols import Store
 from omega.testing.builders import a_spec
+from omega.testing.pass_through import PassThrough
 from omega.testing.steps import a_leased_job, add_a_cell, grant
 from tests.unit.nodes.agent.fake_driver import FakeDriver
 
+LOCK_WAIT_S: Final = 2.0
 RUN: Final = Program(command=("true",), stop_grace_ms=10_000)
+
+
+class Locking(PassThrough):
+    """The store while somebody has locked jobs."""
+
+    def __init__(self, store: Store, machine: "Machine") -> None:
+        super().__init__(store)
+        self._machine = machine
+
+    def report_exits(self, exits: Sequence[TaskExit]) -> int:
+        jobs = [it.job for it in exits]
+        self._machine.reports.append(jobs)
+        if self._machine.locked & set(jobs):
+            self._machine.clock.advance(LOCK_WAIT_S)
+            raise StoreBusy("canceling statement due to lock timeout")
+        return super().report_exits(exits)
 
 
 @dataclass
@@ -45,6 +64,10 @@ class Machine:
     """What happens while a call of an operation is answered."""
     checks: "list[Future[str | None]]" = field(default_factory=list)
     checks_hang: bool = False
+    locked: set[int] = field(default_factory=set)
+    """Jobs that somebody has locked: a report that names one waits, and is refused."""
+    reports: list[list[int]] = field(default_factory=list)
+    """The jobs of each report of exits."""
     absences: int = 0
     """How many calls the store does not answer."""
     poll_s: float = 0.1
@@ -107,7 +130,7 @@ class Machine:
             self.absences -= 1
             raise StoreUnavailable("the server is away")
         self.meanwhile.get(effect.operation, lambda: None)()
-        return effect.make(self.store)
+        return effect.make(Locking(self.store, self) if effect.operation == "exits" else self.store)
 
     def place(
         self, program: Program | None = RUN, *, tasks: int = 1, on: int | None = None

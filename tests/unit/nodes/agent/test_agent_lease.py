@@ -315,13 +315,33 @@ def test_the_next_agent_lets_tasks_run_until_the_deadline_of_the_one_before(
     (key,) = machine.driver.running
     Deadline(tmp_path).write(machine.deadlines[-1])
     machine.clock.advance(4.0)
-    machine.lease = MachineLease.taken_up(tmp_path, US, LEASE_S)
+    machine.lease = MachineLease.taken_up(tmp_path, US, LEASE_S, machine.clock.now())
     machine.restart_agent()
     machine.step(0.0)
     assert [] == machine.driver.signals
     machine.driver.end(key)
     machine.step()
     assert [Exit(cause=ExitCause.EXITED, code=0)] == machine.exits(job)
+
+
+def test_tasks_of_an_agent_that_held_no_lease_go_on_under_the_next_that_holds_one(
+    tmp_path: Path,
+) -> None:
+    machine = Machine(tmp_path)
+    machine.place(PATIENT)
+    machine.step()
+    machine.lease = MachineLease.taken_up(tmp_path, US, LEASE_S, machine.clock.now())
+    machine.restart_agent()
+    for _ in range(10):
+        machine.step(0.1 * LEASE_S)
+    assert ([], 1) == (machine.driver.signals, len(machine.driver.running))
+    assert [] == machine.store.expire_machines()
+
+    machine.lease = MachineLease.taken_up(tmp_path, US, LEASE_S, machine.clock.now())
+    machine.restart_agent()
+    machine.absences = 1_000
+    machine.step(0.31 * LEASE_S)
+    assert ["TERM"] == [signal for _, signal in machine.driver.signals]
 
 
 def test_an_agent_that_ends_its_tasks_holds_the_machine_until_they_have_ended(
