@@ -189,8 +189,8 @@ class Process:
     def end(self) -> Effects[None]:
         """Hand back every lease and remove the replica from the store's registry."""
         kind, held = self.scheduler.kind, self.leases.held()
-        # The jobs were not attempted, or tasks of theirs were placed lately. Without delay, another
-        # process can lease them at once.
+        # Most were not attempted, or had tasks placed lately. After an exception some are
+        # in the middle of an attempt. Without delay, another process can lease them at once.
         # `progressed` sets their counts of fruitless attempts to 0; otherwise the store adds 1.
         backs = [HandBack(job, token, delay_ms=0, progressed=True) for job, token in held.items()]
         self.leases.drop(held)
@@ -219,7 +219,10 @@ class Process:
             )
 
     def _reclaiming(self) -> Reclaiming | None:
-        """Return what decides which tasks jobs may evict by tenants' shares; None: none."""
+        """Return what decides which tasks of tenants with larger shares jobs may evict.
+
+        Returns None if this process does not reclaim.
+        """
         after_s = self.scheduler.reclaim_after_s
         if self._fair is None or after_s is None or not self.complete:
             return None

@@ -38,9 +38,10 @@ def find_scheduler(kind: str) -> type[Scheduler]:
 def configured(kind: str, settings: Mapping[str, str]) -> Scheduler:
     """Return a scheduler of this kind with an operator's settings, by name and as text.
 
-    Every kind has the settings `order`, which jobs of the whole queue are leased next, and
-    `reclaim`, when jobs of tenants below their shares may evict. Raises BadInput for a setting that
-    the kind does not have and for a value that it does not take, and what `find_scheduler` raises.
+    Every kind without rounds has the setting `order`, which jobs of the whole queue are leased
+    next. Those that do not preempt also have `reclaim`, when jobs of tenants below their shares may
+    evict. Raises BadInput for a setting that the kind does not have and for a value that it does
+    not take, and what `find_scheduler` raises.
     """
     its_own = dict(settings)
     shared = {name: its_own.pop(name) for name in (ORDER, RECLAIM) if name in its_own}

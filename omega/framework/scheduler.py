@@ -44,7 +44,7 @@ class DecisionTime:
 
 
 RECLAIM: Final = "reclaim"
-"""The setting `Scheduler.reclaim_after_s`: every kind of scheduler without rounds has it."""
+"""The setting `Scheduler.reclaim_after_s`, of kinds without rounds that do not preempt."""
 RECLAIM_S_MAX: Final = 86_400
 
 NO_DECISION_TIME = DecisionTime()

@@ -57,7 +57,7 @@ GANGS = (
         JUDGE_SEQUENTIAL,
         "judge_claims",
         "«evicted := before.evicted;» evictors := before.evictors; running := before.running;"
-        " budget := before.budget; FOR c IN",
+        " balances := before.balances; FOR c IN",
         "",
         "Tasks are ended for a gang that never ran.",
     ),
@@ -66,7 +66,7 @@ GANGS = (
         JUDGE_SEQUENTIAL,
         "judge_claims",
         "evicted := before.evicted; «evictors := before.evictors;» running := before.running;"
-        " budget := before.budget; FOR c IN",
+        " balances := before.balances; FOR c IN",
         "",
         "A job was evicted for another, and is told that it was for a gang that never ran.",
     ),

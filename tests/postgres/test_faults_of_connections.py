@@ -49,7 +49,7 @@ def test_a_backend_terminated_in_mid_commit(
     assert 0 == len(store.allocations())
     assert_applied_once(store, victim.commit(transaction))
     assert 1 == victim.counts["reconnects"]
-    assert "replays" not in victim.counts
+    assert "repeated_commits" not in victim.counts
 
 
 def test_a_backend_terminated_after_a_commit(
@@ -67,7 +67,7 @@ def test_a_backend_terminated_after_a_commit(
 
     again = victim.commit(first)
     assert before.verdicts.tolist() == again.verdicts.tolist()
-    assert 1 == victim.counts["replays"]
+    assert 1 == victim.counts["repeated_commits"]
     assert_applied_once(store, before, victim.commit(second))
 
 
@@ -98,7 +98,7 @@ def test_a_reply_that_is_lost_is_found_out_by_the_same_id(
 
         assert 3 == applied, "the request had its effect"
         assert [0, 0] == second.verdicts.tolist()
-        assert 1 == far.counts["replays"]
+        assert 1 == far.counts["repeated_commits"]
         assert 1 == proxy.counts["swallowed replies"]
     assert_applied_once(store, first, second)
 
@@ -119,7 +119,7 @@ def test_a_connection_cut_in_mid_commit_is_found_out_by_the_same_id(
             wait_until(lambda: len(waiting_backends(console)) == 2, "the second to come to it")
         outcome = again.result()
 
-        assert 1 == far.counts["replays"]
+        assert 1 == far.counts["repeated_commits"]
     assert_applied_once(store, outcome)
 
 

@@ -166,7 +166,7 @@ def test_a_repeated_id_that_is_young_is_answered_and_one_that_is_gone_grants_not
 
     assert 1 == removed["transaction"]
     assert [Verdict.ACCEPTED] == store.commit(young).verdicts.tolist()
-    assert 1 == store.counts["replays"]
+    assert 1 == store.counts["repeated_commits"]
     assert [Verdict.LEASE_LOST] == store.commit(old).verdicts.tolist()
     assert 2 == len(store.allocations())
     assert [] == list(store.verify())

@@ -93,7 +93,8 @@ class Agent:
         self._lease = lease
         self._write_deadline = write_deadline
         self._is_current = lease is None
-        """Whether the placements were read since the lease was held without a gap."""
+        """Whether the placements were read after the lease was last half over, or not held. Until
+        then nothing is started. Without a lease it is always true."""
         self._is_ending = False
         self._outputs = OutputReporter(clock)
         self._checks = Checks(drivers.in_background)
@@ -209,7 +210,7 @@ class Agent:
                 self._signal(task, signal)
 
     def _poll(self) -> Effects[bool]:
-        """Ask whether the machine has changed; if so, stop the tasks that have lost their place."""
+        """Read the placements if the machine has changed: stop lost tasks, take in new ones."""
         has_changed = yield from self._placements.read(
             lambda task: self._stop(task, StopReason.LOST), in_any_case=not self._is_current
         )
@@ -338,7 +339,7 @@ class Agent:
         room, started = room_for(tasks, self._machine.capacity), 0
         running = {task.key.of_job for task in tasks if task.runs}
         for task in waiting:
-            # Under a fresh lease one is started all the same: where starts are slow, some are made.
+            # When the lease is to be renewed, a step starts one task at most, under a fresh lease.
             is_late = self._must_renew() and (started > 0 or not self._is_lease_fresh())
             if started == STARTS_PER_STEP or is_late:
                 break

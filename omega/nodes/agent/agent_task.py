@@ -42,7 +42,7 @@ class StopReason(Enum):
     LOST = "lost"  # the cell gave its place away, or its job is over
     TIMEOUT = "timeout"
     UNHEALTHY = "unhealthy"
-    FENCED = "fenced"  # the lease on the machine is about to run out
+    FENCED = "fenced"  # the lease is half over, or the agent ends its tasks
 
 
 @dataclass

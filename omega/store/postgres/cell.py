@@ -33,7 +33,7 @@ from omega.store.postgres.packing import Big, Int, unpack_machines
 from omega.store.status import Notice, Violation
 
 _COMMIT = (
-    "SELECT verdicts, landed, evicted_jobs, evicted_tasks, fresh, replayed"
+    "SELECT verdicts, landed, evicted_jobs, evicted_tasks, fresh, repeated"
     " FROM omega.commit_claims({})"
 )
 
@@ -130,7 +130,8 @@ class PostgresCell:
         """Judge the claims against the cell as it is now; apply the granted ones, atomically."""
         jobs, claims = transaction.jobs, transaction.claims
         others, evictions = claims.alternates, claims.evictions
-        # Arrays of SQL count from 1: positions that refer to other arrays are sent with 1 added.
+        # Arrays of SQL count from 1, so positions in other arrays are sent with 1 added. The end of
+        # a slice is its last claim counted from 1 already: `claims.stop` is sent as it is.
         parameters: tuple[Any, ...] = (
             transaction.id,
             transaction.scheduler,
@@ -157,11 +158,11 @@ class PostgresCell:
                 Int(evictions.task),
             )
         query = _COMMIT.format(", ".join(["%s"] * len(parameters)))
-        ((verdicts, landed, evicted_jobs, evicted_tasks, fresh, replayed),) = self._link.call(
+        ((verdicts, landed, evicted_jobs, evicted_tasks, fresh, repeated),) = self._link.call(
             query, parameters
         )
-        if replayed:
-            self._link.counts["replays"] += 1
+        if repeated:
+            self._link.counts["repeated_commits"] += 1
         return Outcome(
             verdicts.astype(np.int8), landed, evicted_jobs, evicted_tasks, unpack_machines(fresh)
         )

@@ -78,7 +78,7 @@ class PostgresStore(
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many calls were repeated or replayed and connections replaced, by cause."""
+        """How many calls were repeated and connections replaced, by cause."""
         return dict(self._link.counts)
 
     def close(self) -> None:

@@ -9,8 +9,11 @@
 -- is when its lock has been taken.
 CREATE FUNCTION omega.commit_claims(
     _id uuid, _scheduler text, _replica text, _by_sequence boolean,
-    _jobs bigint[], _tokens uuid[], _grants_min integer[], _ends integer[],    -- for each job: its grants_min; its last claim, counted from 1
-    _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[],  -- for each claim; shapes are counted from 1
+    -- For each job: if fewer than grants_min of its claims would be granted, none is. Its end is its last claim, counted
+    -- from 1.
+    _jobs bigint[], _tokens uuid[], _grants_min integer[], _ends integer[],
+    -- For each claim: its task, its machine, that machine's sequence in the view, and its shape, counted from 1.
+    _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[],
     _amounts integer[],                               -- all kinds of shape 1, then of shape 2 ...
     -- For each alternate (another machine for a claim), and for each eviction; both ascend by claim, counted from 1. Most
     -- transactions have none, and do not send these.
@@ -18,20 +21,25 @@ CREATE FUNCTION omega.commit_claims(
     _other_seen bigint[] DEFAULT '{}', _other_shapes integer[] DEFAULT '{}',
     _evict_claims integer[] DEFAULT '{}', _evict_jobs bigint[] DEFAULT '{}', _evict_tasks integer[] DEFAULT '{}',
     OUT verdicts smallint[], OUT landed integer[],  -- for each claim; landed: where it was granted, its own machine if refused
-    OUT evicted_jobs bigint[], OUT evicted_tasks integer[], OUT fresh bytea, OUT replayed boolean
+    OUT evicted_jobs bigint[], OUT evicted_tasks integer[], OUT fresh bytea,
+    OUT repeated boolean  -- the answer is the recorded one: a transaction with this id was judged before
 ) LANGUAGE plpgsql SET search_path = omega, pg_temp
 -- For this function and those it calls: planning anew for each call makes small commits a quarter slower.
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     named integer[];       -- all machines named in claims and alternates
-    touched integer[];     -- machines to lock: those named, and those of jobs to evict that are gangs or in this transaction
+    -- Machines to lock: those named; and, if evictions name tasks of a gang, which may break, or of a job of this
+    -- transaction, which may lose tasks anywhere, all on which that job runs.
+    touched integer[];
     held boolean[];        -- an entry for each job: is its lease held under the token?
     some_held boolean;     -- if no lease is held, nothing is granted and no row is locked
     rest int4multirange[];  -- an entry for each job: the tasks that stay unplaced if all claims are accepted
     sound boolean;         -- jobs and leases allow all claims to be accepted
     with_devices boolean;  -- some claim asks for a GPU
     limited boolean;       -- there are quotas
-    draw record;           -- by hold_quotas: quotas and shards that are locked, what is left of them (budget), what claims ask, whether that suffices
+    -- By hold_quotas: the quotas and shards that are locked, their balances, what the claims ask of them, and whether the
+    -- balances cover that.
+    draw record;
     evicted_machines integer[];
     is_the_same boolean;   -- as the recorded transaction with this id
     judged record;
@@ -69,13 +77,14 @@ BEGIN
          GROUP BY 1
     ), facts AS (
         SELECT j.n, coalesce(l.state = 'planning' AND l.lease_token = j.token, false) AS held,
-               coalesce(c.tasks <@ l.unplaced AND c.claims = c.different, c.n IS NULL) AS open,
-               coalesce(c.claims, 0) >= greatest(j.minimum, l.minimum - l.placed) AS enough,
+               -- Whether its claims name unplaced tasks only, each once; true without claims.
+               coalesce(c.tasks <@ l.unplaced AND c.claims = c.different, c.n IS NULL) AS placeable,
+               coalesce(c.claims, 0) >= greatest(j.grants_min, l.minimum - l.placed) AS enough,
                l.unplaced - coalesce(c.tasks, '{}') AS rest
-          FROM unnest(_jobs, _tokens, _grants_min) WITH ORDINALITY AS j (id, token, minimum, n)
+          FROM unnest(_jobs, _tokens, _grants_min) WITH ORDINALITY AS j (id, token, grants_min, n)
           LEFT JOIN locked l USING (id) LEFT JOIN claimed c USING (n)
     )
-    SELECT array_agg(f.held ORDER BY f.n), array_agg(f.rest ORDER BY f.n), bool_and(f.held AND f.open AND f.enough),
+    SELECT array_agg(f.held ORDER BY f.n), array_agg(f.rest ORDER BY f.n), bool_and(f.held AND f.placeable AND f.enough),
            EXISTS (SELECT FROM unnest(_amounts) WITH ORDINALITY AS a (amount, n)
                     WHERE a.amount > 0 AND (a.n - 1) % ${kinds} >= ${kinds_without_devices})
       INTO held, rest, sound, with_devices
@@ -85,9 +94,9 @@ BEGIN
     -- Quotas are read in a statement of their own, after the locks: docs/decisions/0029.
     SELECT q.there, t.id IS NOT NULL, t.verdicts, t.machines, t.evicted_jobs, t.evicted_tasks, t.evicted_machines,
            t.jobs = _jobs AND t.ends = _ends AND t.tasks = _tasks
-      INTO limited, replayed, verdicts, landed, evicted_jobs, evicted_tasks, evicted_machines, is_the_same
+      INTO limited, repeated, verdicts, landed, evicted_jobs, evicted_tasks, evicted_machines, is_the_same
       FROM (SELECT EXISTS (SELECT FROM quota) AS there) AS q LEFT JOIN transaction t ON t.id = _id;
-    IF replayed THEN
+    IF repeated THEN
         IF NOT is_the_same THEN
             RAISE EXCEPTION 'bad transaction: another one has this id' USING ERRCODE = 'invalid_parameter_value';
         END IF;
@@ -98,7 +107,7 @@ BEGIN
     IF limited AND some_held THEN
         draw := hold_quotas(_jobs, _ends, _shapes, _amounts, _other_claims, _other_shapes, _evict_jobs);
     ELSE
-        SELECT '{}'::integer[] AS quotas, NULL::bigint[] AS budget, true AS covered INTO draw;
+        SELECT '{}'::integer[] AS quotas, NULL::bigint[] AS balances, true AS covered INTO draw;
     END IF;
     IF sound AND draw.covered AND cardinality(_evict_claims) = 0 THEN
         IF cardinality(_other_machines) > 0 THEN
@@ -118,7 +127,7 @@ BEGIN
         evicted_tasks := '{}';
         evicted_machines := '{}';
         IF cardinality(draw.quotas) > 0 THEN
-            PERFORM settle_quotas(draw.quotas, draw.shards, minus(draw.budget, draw.asked), draw.asked);
+            PERFORM settle_quotas(draw.quotas, draw.shards, minus(draw.balances, draw.asked), draw.asked);
         END IF;
         IF cardinality(_other_machines) > 0 THEN
             fresh := packed_machines(named);
@@ -132,7 +141,7 @@ BEGIN
         PERFORM 1 FROM machine WHERE id = ANY (touched) ORDER BY id FOR NO KEY UPDATE;
         judged := judge_claims(_by_sequence, _jobs, _grants_min, _ends, _tasks, _machines, _seen, _shapes, _amounts,
                                _other_claims, _other_machines, _other_seen, _other_shapes,
-                               _evict_claims, _evict_jobs, _evict_tasks, touched, held, draw.quotas, draw.budget);
+                               _evict_claims, _evict_jobs, _evict_tasks, touched, held, draw.quotas, draw.balances);
         verdicts := judged.verdicts;
         landed := judged.landed;
         evicted_jobs := judged.evicted_jobs;
@@ -142,7 +151,7 @@ BEGIN
             PERFORM apply_verdicts(_jobs, _ends, _tasks, landed, judged.landed_shapes, _amounts, verdicts,
                                    evicted_jobs, evicted_tasks, judged.evicted_for);
             IF cardinality(draw.quotas) > 0 THEN
-                PERFORM settle_quotas(draw.quotas, draw.shards, judged.budget, draw.asked);
+                PERFORM settle_quotas(draw.quotas, draw.shards, judged.balances, draw.asked);
             END IF;
         END IF;
         fresh := packed_machines(named || evicted_machines);

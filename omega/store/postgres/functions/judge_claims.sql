@@ -6,7 +6,7 @@ CREATE FUNCTION omega.judge_claims(
     _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[], _amounts integer[],
     _other_claims integer[], _other_machines integer[], _other_seen bigint[], _other_shapes integer[],
     _evict_claims integer[], _evict_jobs bigint[], _evict_tasks integer[],
-    _touched integer[], held boolean[], _quotas integer[], INOUT budget bigint[],
+    _touched integer[], held boolean[], _quotas integer[], INOUT balances bigint[],
     OUT verdicts smallint[], OUT landed integer[], OUT landed_shapes integer[],
     OUT evicted_jobs bigint[], OUT evicted_tasks integer[], OUT evicted_machines integer[], OUT evicted_for bigint[]
 ) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
@@ -41,10 +41,10 @@ DECLARE
     before record;             -- what a broken gang goes back to
     granted_tasks int4multirange;  -- tasks granted to the job under judgement
     granted integer;
-    has_grants boolean[];      -- an entry per job: was an earlier claim of it granted?
+    has_grants boolean[];      -- an entry per job judged so far: does it keep a granted claim?
     needed integer;
     verdict smallint;
-    charge bigint[];           -- the balances of the quotas if the claim is accepted
+    balances_after bigint[];   -- the balances of the quotas if the claim is accepted
     e integer := 1;            -- the next eviction, and alternate, to be judged
     o integer := 1;
     victim integer;
@@ -82,7 +82,7 @@ BEGIN
 
     FOR j IN 1 .. cardinality(_jobs) LOOP
         SELECT free AS free, placed AS placed, live AS live, evicted AS evicted, evictors AS evictors,
-               running AS running, budget AS budget INTO before;
+               running AS running, balances AS balances INTO before;
         granted := 0;
         granted_tasks := '{}';
         FOR c IN coalesce(_ends[j - 1], 0) + 1 .. _ends[j] LOOP
@@ -118,9 +118,9 @@ BEGIN
                 verdict := ${overcommit};
             END IF;
             IF verdict = ${accepted} AND cardinality(_quotas) > 0 THEN
-                charge := charged(budget, drawn, running, j, cost({{ _amounts[(_shapes[c] - 1) * ${kinds} + ${number}] }}),
+                balances_after := charged(balances, drawn, running, j, cost({{ _amounts[(_shapes[c] - 1) * ${kinds} + ${number}] }}),
                                   evicts, victim_party, victim_amounts);
-                verdict := CASE WHEN charge IS NULL THEN ${quota} ELSE ${accepted} END;
+                verdict := CASE WHEN balances_after IS NULL THEN ${quota} ELSE ${accepted} END;
             END IF;
 
             IF verdict NOT IN (${accepted}, ${lease_lost}, ${already_placed}) THEN
@@ -132,10 +132,10 @@ BEGIN
                    AND of_machine(states[other_at[o]], _by_sequence AND _other_seen[o] <> sequences[other_at[o]]) = ${accepted}
                    AND fits(free, other_at[o], asked, _amounts, _other_shapes[o], '{}', '{}', '{}') THEN
                     IF cardinality(_quotas) > 0 THEN
-                        charge := charged(budget, drawn, running, j,
+                        balances_after := charged(balances, drawn, running, j,
                                           cost({{ _amounts[(_other_shapes[o] - 1) * ${kinds} + ${number}] }}), '{}', '{}', '{}');
                     END IF;
-                    IF cardinality(_quotas) = 0 OR charge IS NOT NULL THEN
+                    IF cardinality(_quotas) = 0 OR balances_after IS NOT NULL THEN
                         verdict := ${accepted};
                         place := other_at[o];
                         landed[c] := _other_machines[o];
@@ -149,7 +149,7 @@ BEGIN
             IF verdict = ${accepted} THEN
                 granted := granted + 1;
                 running[j] := running[j] + 1;
-                budget := charge;
+                balances := balances_after;
                 granted_tasks := granted_tasks + int4multirange(int4range(_tasks[c], _tasks[c] + 1));
                 FOREACH victim IN ARRAY evicts LOOP
                     live[victim] := false;
@@ -178,7 +178,7 @@ BEGIN
             evicted := before.evicted;
             evictors := before.evictors;
             running := before.running;
-            budget := before.budget;
+            balances := before.balances;
             FOR c IN coalesce(_ends[j - 1], 0) + 1 .. _ends[j] LOOP
                 IF verdicts[c] = ${accepted} THEN
                     verdicts[c] := ${gang_broken};

@@ -34,7 +34,7 @@ CREATE FUNCTION omega.hold_quotas(
     _jobs bigint[], _ends integer[], _shapes integer[], _amounts integer[],
     _other_claims integer[], _other_shapes integer[], _evict_jobs bigint[],
     OUT quotas integer[], OUT shards integer[],
-    OUT budget bigint[],      -- the balances of the shards: all budgets of the first quota, then of the second ...
+    OUT balances bigint[],    -- the balances of the shards: all budgets of the first quota, then of the second ...
     OUT asked bigint[],       -- what the claims cost on their own machines, in the same order
     OUT covered boolean       -- no quota can refuse a claim
 ) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
@@ -98,7 +98,7 @@ BEGIN
             covered := covered AND [[ (need[${number}] = 0 OR held[${number}] >= need[${number}]) | AND ]];
         END IF;
         shards := shards || shard;
-        budget := budget || held;
+        balances := balances || held;
     END LOOP;
 END $$;
 
@@ -110,7 +110,7 @@ $$;
 
 -- Write the balances of the locked quotas. If all shards were locked their sum is divided again; this connection's
 -- shard gets eight times what was asked for, but at most half and at least an equal share.
-CREATE FUNCTION omega.settle_quotas(_quotas integer[], _shards integer[], _budget bigint[], _asked bigint[])
+CREATE FUNCTION omega.settle_quotas(_quotas integer[], _shards integer[], _balances bigint[], _asked bigint[])
 RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     total bigint[];
@@ -119,7 +119,7 @@ DECLARE
 BEGIN
     FOR q IN 1 .. cardinality(_quotas) LOOP
         first := (q - 1) * ${budgets};
-        total := _budget[first + 1 : first + ${budgets}];
+        total := _balances[first + 1 : first + ${budgets}];
         IF _shards[q] IS NOT NULL THEN
             UPDATE quota_shard SET free = total WHERE quota_id = _quotas[q] AND shard = _shards[q];
         ELSE
@@ -140,11 +140,11 @@ END $$;
 -- The balances after a claim has been charged and its victims' charges were given back; null if one of the
 -- claimant's quotas would be used above its limit, and more than before.
 CREATE FUNCTION omega.charged(
-    _budget bigint[], _drawn integer[], _running integer[], _claimant integer, _cost bigint[],
+    _balances bigint[], _drawn integer[], _running integer[], _claimant integer, _cost bigint[],
     _evicts integer[], _victim_party integer[], _victim_amounts bigint[]
 ) RETURNS bigint[] LANGUAGE plpgsql IMMUTABLE SET search_path = omega, pg_temp AS $$
 DECLARE
-    remains bigint[] := _budget;
+    remains bigint[] := _balances;
     amounts bigint[];
     given_back bigint[];
     victim integer;
@@ -172,7 +172,7 @@ BEGIN
         FOR b IN 1 .. ${budgets} LOOP
             place := (d - 1) * ${budgets} + b;
             remains[place] := remains[place] - _cost[b];
-            IF remains[place] < 0 AND remains[place] < _budget[place] THEN
+            IF remains[place] < 0 AND remains[place] < _balances[place] THEN
                 RETURN NULL;
             END IF;
         END LOOP;
