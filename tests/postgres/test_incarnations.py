@@ -169,7 +169,7 @@ class Rememberers:
         self.refresher = DeltaRefresher(self.store, clock, said.append)
         self.view = self.refresher.refresh(None)
         self.tasks: dict[TaskKey, AgentTask] = {}
-        self.placements = Placements(1, self.tasks)
+        self.placements = Placements(1, self.tasks, lambda task, why: None)
 
     def work(self) -> None:
         """Place what is pending, end what is over in half an hour, hear of everything."""
