@@ -51,15 +51,15 @@ class MachineClearing:
         began_s = self._clock.now()
         if began_s < self._rests_until_s:
             return 0
-        try:
-            failed = yield from self._clear_dead(view)
-            shrank = yield from self._enforce_notices(view)
-        except StoreUnavailable as error:
-            now_s = self._clock.now()
-            self._rests_until_s = now_s + REST * (now_s - began_s)
-            self._sink(StoreCallFailed("clear machines", str(error)))
-            return 0
-        return failed + shrank
+        evicted = 0
+        for clear in (self._clear_dead, self._enforce_notices):
+            try:
+                evicted += yield from clear(view)
+            except StoreUnavailable as error:
+                now_s = self._clock.now()
+                self._rests_until_s = now_s + REST * (now_s - began_s)
+                self._sink(StoreCallFailed("clear machines", str(error)))
+        return evicted
 
     def _clear_dead(self, view: View) -> Effects[int]:
         is_dead = np.isin(view.state, DEAD)
@@ -70,9 +70,10 @@ class MachineClearing:
         if not len(due):
             return 0
         lost = yield from _called_once("lose_tasks", lambda store: store.lose_tasks(due))
+        self._tell(lost, FAILED)
         still_used = yield from self._still_used(due)
         self._cleared = np.setdiff1d(view.id[is_dead], still_used)
-        return self._told(lost, FAILED)
+        return lost
 
     def _still_used(self, machine: Ids) -> Effects[Ids]:
         """Return those of these machines that have tasks, ascending."""
@@ -87,12 +88,12 @@ class MachineClearing:
         if not (view.free < 0).any():
             return 0
         lost = yield from _called_once("enforce_notices", lambda store: store.enforce_notices())
-        return self._told(lost, SHRANK)
+        self._tell(lost, SHRANK)
+        return lost
 
-    def _told(self, tasks: int, why: str) -> int:
+    def _tell(self, tasks: int, why: str) -> None:
         if tasks:
             self._sink(TasksLost(tasks, why))
-        return tasks
 
 
 def _called_once(operation: str, make: Callable[[SchedulerStore], _T]) -> Effects[_T]:

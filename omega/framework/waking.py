@@ -5,7 +5,7 @@ Goal     Park no job for ever: while there is room for parked jobs, each check w
 Promise  Parked jobs are read only if the view has gained room since the last check or since this
          process parked a job for want of room, if the cell's generation has changed, if more is
          left of a quota than before, if this process has parked a job for conflicts or over its
-         quota since the last check, or if the last check woke some jobs and not others. Jobs
+         quota since the last check, or if the last check did not wake all jobs that it could. Jobs
          parked for a permanent reason are considered only if machines have joined,
          opened or grown since: freed room does not help them. For a scheduler that preempts, the
          parked jobs are also read when a look at what yields is due (`yield_waking.py`).
@@ -120,7 +120,10 @@ class Waker:
         self._woken.update(woken)
         self._hopeful.difference_update(woken)
         # Another process woke the others, or they are locked: they are tried again.
-        self._held_back = self._held_back or len(woken) < len(fit)
+        missed = set(fit).difference(woken)
+        self._held_back = self._held_back or bool(missed)
+        if self._yield_waking is not None:
+            self._yield_waking.not_woken(missed)
         if woken:
             self._sink(JobsWoken(len(woken)))
         return len(woken)

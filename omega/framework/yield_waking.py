@@ -9,7 +9,7 @@ Promise  A look reads what yields to one precedence, in one call. Precedences ar
 Source   docs/decisions/0037-who-makes-way.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
@@ -134,6 +134,12 @@ class YieldWaking:
             for number, woken in self._woken.items()
             if self._looks < woken.from_look + longest
         }
+
+    def not_woken(self, jobs: Iterable[int]) -> None:
+        """Note that these of the jobs that were to be woken were not: they are looked at again."""
+        for job in jobs:
+            if self._woken.pop(job, None) is not None:
+                self._changed = True
 
     def _note(self, job: int, state: bytes) -> None:
         """Record that a job is woken."""

@@ -31,22 +31,15 @@ def server(settings: Settings) -> Iterator[str]:
 
 
 def store_at(
-    url: str,
-    settings: Settings,
-    application_name: str,
-    stop: Event | None = None,
-    *,
-    repeats_lock_timeouts: bool = True,
+    url: str, settings: Settings, application_name: str, stop: Event | None = None
 ) -> PostgresStore:
     """Return the store of the database with this URL; the caller closes it.
 
-    While `stop` is set, a server that says nothing is soon given up. Without
-    `repeats_lock_timeouts` a call fails at its first lock timeout.
+    While `stop` is set, a server that says nothing is soon given up.
     """
     return PostgresStore(
         url,
         application_name=application_name,
         statement_timeout_ms=settings.statement_timeout_ms,
         stop=stop,
-        repeats_lock_timeouts=repeats_lock_timeouts,
     )

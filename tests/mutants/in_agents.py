@@ -212,7 +212,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "locked-jobs-waited-for-in-turn",
         EXITS,
         "_send_apart",
-        "break",
+        "self._put_off(job, error)\n«break»",
         "continue",
         "An agent that waits for many locks loses the lease on its machine.",
     ),

@@ -6,6 +6,7 @@ PROCESS = "omega/framework/process.py"
 METERING = "omega/framework/attempt_meter.py"
 LEASING = "omega/framework/leasing.py"
 WAKING = "omega/framework/waking.py"
+YIELD_WAKING = "omega/framework/yield_waking.py"
 CLEARING = "omega/framework/machine_clearing.py"
 EFFECTS = "omega/framework/effects.py"
 JOBS = "omega/framework/job_planner.py"
@@ -116,9 +117,17 @@ MUTANTS = (
         "locked-job-forgotten",
         WAKING,
         "check",
-        "self._held_back «or len(woken) < len(fit)»",
+        "self._held_back = self._held_back «or bool(missed)»",
         "",
         "A job that was locked when room freed stays parked.",
+    ),
+    mutant(
+        "locked-job-taken-as-woken",
+        YIELD_WAKING,
+        "not_woken",
+        "if self._woken.pop(job, None) is not None:\n    self._changed = «True»",
+        "self._changed",
+        "A job that was locked when tasks arrived that yield to it stays parked.",
     ),
     mutant(
         "used-machine-taken-as-cleared",

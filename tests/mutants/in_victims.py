@@ -153,8 +153,8 @@ MUTANTS = (
         "never-looked-at-again",
         WAKING,
         "_fit",
-        "self._changed = True",
-        "self._changed = self._changed",
+        "if len(rested) < len(others):\n    self._changed = «True»",
+        "self._changed",
         "A job that rested when others made way for it is never woken.",
     ),
     mutant(

@@ -1,13 +1,14 @@
 """Deadlocks, serialization failures, lock timeouts: tried again inside the store, and counted."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 
 import psycopg
 import pytest
 
 from omega.errors import StoreBusy, StoreUnavailable
+from omega.model.exits import Exit, ExitCause, TaskExit
 from omega.model.jobs import LeasedJob
 from omega.store.postgres.connection import COLLISIONS_MAX
 from omega.store.postgres.store import PostgresStore
@@ -110,21 +111,22 @@ def test_a_call_that_collides_again_and_again_had_no_effect(
     assert COLLISIONS_MAX + 1 == sum(victim.counts.values())
 
 
-def test_who_does_not_repeat_lock_timeouts_fails_at_the_first_and_repeats_the_rest(
-    database_url: str, store: PostgresStore, contended_job: LeasedJob
+def test_a_report_of_exits_fails_at_the_first_lock_timeout_and_repeats_other_collisions(
+    database_url: str, store: PostgresStore, victim: PostgresStore, contended_job: LeasedJob
 ) -> None:
-    hurried = PostgresStore(database_url, repeats_lock_timeouts=False)
+    store.commit(claim(contended_job, 0))
+    (started_ms,) = store.allocations().started_ms.tolist()
+    ended = [TaskExit(contended_job.id, 0, started_ms, Exit(cause=ExitCause.EXITED, code=0))]
     timeout = COLLISIONS["LockNotAvailable"]
     others = [code for code in COLLISIONS.values() if code != timeout]
-    with closing(hurried):
-        with (
-            colliding(database_url, when="turn <= 2", errors=[timeout]),
-            pytest.raises(StoreBusy, match="planted"),
-        ):
-            hurried.commit(claim(contended_job, 0, 1))
-        with colliding(database_url, when="turn <= 2", errors=others):
-            assert_applied_once(store, hurried.commit(claim(contended_job, 0, 1)))
-    assert 1 == hurried.counts["LockNotAvailable"]
+    with (
+        colliding(database_url, when="turn <= 2", errors=[timeout]),
+        pytest.raises(StoreBusy, match="planted"),
+    ):
+        victim.report_exits(ended)
+    with colliding(database_url, when="turn <= 2", errors=others):
+        assert 1 == victim.report_exits(ended)
+    assert 1 == victim.counts["LockNotAvailable"]
 
 
 def test_a_database_of_another_isolation_makes_no_commit_fail(

@@ -166,6 +166,16 @@ def test_those_with_most_make_way_first(replicas: int) -> None:
     assert {"a": 15, "b": 15, "c": 10} == cell.tasks()
 
 
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_of_two_above_their_shares_the_one_with_more_makes_way(replicas: int) -> None:
+    cell = Cell(replicas=replicas)
+    cell.run(jobs_of("a", 25), seconds=10)
+    cell.run(jobs_of("c", 15), seconds=10)
+    cell.run(jobs_of("b", 5, precedence=ABOVE), seconds=4 * SOON_S)
+
+    assert {"a": 20, "b": 5, "c": 15} == cell.tasks()
+
+
 def test_a_tenant_at_its_share_keeps_it_where_one_with_more_is_not_looked_at() -> None:
     """For a job of one task 66 of 101 machines are looked at, often without that of `a`."""
     machines = join_cells(

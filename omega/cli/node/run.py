@@ -246,11 +246,9 @@ def command(
         if end_with_parent:
             stop_with_parent(stop)
         folder = plan.folder(settings.data_dir)
-        # A locked job must not hold up the others, nor the lease on the machine.
-        opened = store_at(url, settings, "omega agent", stop, repeats_lock_timeouts=False)
-        with alone_in(folder), closing(opened) as store:
+        with alone_in(folder), closing(store_at(url, settings, "omega agent", stop)) as store:
             clock = BootClock(stop)
-            held = plan.machine_lease(folder, clock.now())
+            plan.machine_lease(folder, clock.now())  # whatever is refused is refused first
             sink = ProcessLog(name_of(AGENT, name), clock, log_level, log_format)
             retry = Retry(clock, sink, settings, rng_from_seed(os.getpid()), stop)
             capacity, address = plan.capacity(folder), plan.own_address(url)
@@ -259,6 +257,7 @@ def command(
                 machine = register(
                     store, retry, name, capacity=capacity, attributes=attributes, address=address
                 )
+                held = plan.machine_lease(folder, clock.now())  # registering may have taken long
                 if held is None:
                     keep_tasks(store, retry, machine, folder)
                 agent = LiveAgent(

@@ -2,12 +2,10 @@
 
 Goal     Make placed tasks run on a real machine, and the cell know how they ended.
 Promise  A task starts when there is room by the agent's own count: the cell gives the room of an
-         evicted task away at once, and its processes may need their time to stop. Exits are
-         reported in bulk and kept until the store has them. What an agent that was killed had
-         started is taken up again. While the store is away, timeouts hold, and tasks go on until
-         half of the lease on the machine is over: then they are asked to stop, and nothing is
-         started. At three quarters they are killed. Where starts take long, the lease is renewed
-         between them.
+         evicted task away at once. Exits are kept until the store has them. What an agent that was
+         killed had started is taken up again. While the store is away, timeouts hold, and tasks go
+         on until half of the lease on the machine is over: then they are asked to stop, and nothing
+         is started. At three quarters they are killed.
 Source   docs/decisions/0044-programs-and-agents.md; Nomad's client and the kubelet.
 """
 
@@ -135,6 +133,8 @@ class Agent:
         while self.running:
             yield from self.step()
             yield Wait(PAUSE_S_MAX)
+        self._exits.hurry()
+        yield from self.step()
 
     def step(self) -> Effects[bool]:
         """See what has changed, in the cell and on the machine, and act; return whether it did.

@@ -2,8 +2,9 @@
 
 Goal     Report exits in few calls, although a transaction that somebody leaves open may have locked
          one of the jobs.
-Promise  The exits of jobs that are not locked are reported, whatever is locked. A step waits for
-         one lock at most. A job that was locked is tried alone, after a pause that doubles.
+Promise  A locked job holds up no exits of other jobs. After the first lock that it does not get, a
+         step tries no more. A job that was locked is tried alone, after a pause that doubles, and
+         at once when another that was locked is not any more.
 Source   docs/decisions/0044-programs-and-agents.md.
 """
 
@@ -21,9 +22,9 @@ from omega.nodes.agent.store_calls import to_record
 from omega.nodes.calling import called, parts_for_calls
 
 PAUSE_S_MIN: Final = 2.0
-PAUSE_S_MAX: Final = 60.0
-JOBS_PER_STEP: Final = 64
-"""How many jobs are tried alone in one step; the lease is renewed between steps."""
+PAUSE_S_MAX: Final = 16.0
+STEP_S_MAX: Final = 1.0
+"""After this time a step tries no more jobs alone; the lease is renewed between steps."""
 
 
 @dataclass
@@ -72,10 +73,12 @@ class ExitReporter:
         self, ended: Sequence[AgentTask], done: Callable[[AgentTask], None]
     ) -> Effects[bool]:
         """Report the exits of the jobs that are due to be tried alone, until one is locked."""
-        now_s, some = self._clock.now(), False
-        due = [job for job, pause in self._apart.items() if pause.due_s <= now_s]
+        began_s, some = self._clock.now(), False
+        due = [job for job, pause in self._apart.items() if pause.due_s <= began_s]
         due.sort(key=lambda job: (self._apart[job].due_s, job))
-        for job in due[:JOBS_PER_STEP]:
+        for job in due:
+            if self._clock.now() > began_s + STEP_S_MAX:
+                break
             tasks = [task for task in ended if task.key.job == job]
             try:
                 for part in parts_for_calls(len(tasks)):
@@ -84,8 +87,14 @@ class ExitReporter:
             except StoreBusy as error:
                 self._put_off(job, error)
                 break
-            del self._apart[job]
+            if self._apart.pop(job).pause_s:
+                self.hurry()
         return some
+
+    def hurry(self) -> None:
+        """Let the next step try all jobs that are tried alone."""
+        for pause in self._apart.values():
+            pause.due_s = self._clock.now()
 
     def _send(self, tasks: Sequence[AgentTask], done: Callable[[AgentTask], None]) -> Effects[None]:
         exits = [task.exit_to_report for task in tasks]

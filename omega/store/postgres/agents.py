@@ -83,7 +83,10 @@ class PostgresAgents:
         return found
 
     def report_exits(self, exits: Sequence[TaskExit]) -> int:
-        """End those of these tasks whose allocation began then; return how many there were."""
+        """End those of these tasks whose allocation began then; return how many there were.
+
+        Raises StoreBusy at the first lock that it does not get, so that callers try jobs alone.
+        """
         how = [it.exit for it in exits]
         ((recorded,),) = self._link.call(
             "SELECT omega.report_exits(%s, %s, %s, %s::text[], %s, %s, %s, %s::text[])",
@@ -95,6 +98,7 @@ class PostgresAgents:
                 Int([it.restarts for it in how]),
                 [readable_sentence(it.detail) for it in how],
             ),
+            repeats_lock_timeouts=False,
         )
         return int(recorded)
 

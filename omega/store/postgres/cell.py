@@ -250,7 +250,9 @@ class PostgresCell:
 
     def lose_tasks(self, machine: Ids) -> int:
         """Evict the tasks on those of the machines that are down or gone; return how many."""
-        ((lost,),) = self._link.call("SELECT omega.lose_tasks(%s)", (Int(machine),))
+        ((lost,),) = self._link.call(
+            "SELECT omega.lose_tasks(%s)", (Int(machine),), repeats_lock_timeouts=False
+        )
         return int(lost)
 
     def resize(self, machine: int, capacity: Amounts, *, notice_ms: int) -> None:
@@ -271,7 +273,9 @@ class PostgresCell:
         machines = self._link.call("SELECT omega.notices_that_end()")
         evicted = 0
         for (machine,) in machines:
-            ((tasks,),) = self._link.call("SELECT omega.enforce_notice(%s)", (machine,))
+            ((tasks,),) = self._link.call(
+                "SELECT omega.enforce_notice(%s)", (machine,), repeats_lock_timeouts=False
+            )
             evicted += int(tasks)
         return evicted
 

@@ -74,14 +74,9 @@ class Link:
         application_name: str,
         statement_timeout_ms: int,
         stop: Event | None = None,
-        repeats_lock_timeouts: bool = True,
     ) -> None:
-        """While `stop` is set, a server that says nothing is soon given up.
-
-        Without `repeats_lock_timeouts` a call fails at its first lock timeout.
-        """
+        """While `stop` is set, a server that says nothing is soon given up."""
         self._url = url
-        self._repeats_lock_timeouts = repeats_lock_timeouts
         self._stop = stop
         self._application_name = application_name
         self._statement_timeout_ms = statement_timeout_ms
@@ -95,16 +90,25 @@ class Link:
         return f"Link({known.get('host')}/{known.get('dbname')})"
 
     def call(
-        self, query: str, parameters: Sequence[Any] | Mapping[str, Any] = ()
+        self,
+        query: str,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        *,
+        repeats_lock_timeouts: bool = True,
     ) -> list[TupleRow]:
         """Run one statement in a transaction of its own; return its rows.
+
+        Without `repeats_lock_timeouts` it fails at the first lock that it does not get.
 
         Raises StoreUnavailable if no answer came, so that the effect is unknown; also if the server
         takes no writes, and then nothing was done. Raises StoreBusy if the call still collided
         after COLLISIONS_MAX repeats; nothing was done. Raises SchemaMismatch, NotAllowed, BadInput
         if the database refuses an argument, and InvariantBroken if a CHECK failed.
         """
-        return self._translating(lambda: self._call_in_incarnation(query, parameters))
+        return self._translating(
+            lambda: self._call_in_incarnation(query, parameters),
+            repeats_lock_timeouts=repeats_lock_timeouts,
+        )
 
     def together(self, work: Callable[[Cursor], _T], *, reads_only: bool = False) -> _T:
         """Run several statements, all or none, each in LONG_MS at most; return the result.
@@ -195,7 +199,7 @@ class Link:
         connection.stop = self._stop
         return connection
 
-    def _translating(self, work: Callable[[], _T]) -> _T:
+    def _translating(self, work: Callable[[], _T], *, repeats_lock_timeouts: bool = True) -> _T:
         collisions = 0
         while True:
             try:
@@ -204,7 +208,7 @@ class Link:
                 self.counts[type(collision).__name__] += 1
                 collisions += 1
                 is_lock_timeout = isinstance(collision, errors.LockNotAvailable)
-                is_repeated = self._repeats_lock_timeouts or not is_lock_timeout
+                is_repeated = repeats_lock_timeouts or not is_lock_timeout
                 if collisions > COLLISIONS_MAX or not is_repeated:
                     raise StoreBusy(_sentence(collision)) from collision
             except _SCHEMA as mismatch:

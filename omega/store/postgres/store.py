@@ -51,18 +51,13 @@ class PostgresStore(
         application_name: str = "omega",
         statement_timeout_ms: int = 30_000,
         stop: Event | None = None,
-        repeats_lock_timeouts: bool = True,
     ) -> None:
-        """While `stop` is set, a server that says nothing is soon given up.
-
-        Without `repeats_lock_timeouts` a call fails at its first lock timeout.
-        """
+        """While `stop` is set, a server that says nothing is soon given up."""
         link = Link(
             url,
             application_name=application_name,
             statement_timeout_ms=statement_timeout_ms,
             stop=stop,
-            repeats_lock_timeouts=repeats_lock_timeouts,
         )
         _connect(self, link)
 

@@ -1,6 +1,6 @@
 """Which parked jobs are woken because lower precedences would make way, and how often."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from omega.cell.view import View
@@ -29,6 +29,11 @@ class Watched(PassThrough):
         self.clock = clock
         self.asked: list[int] = []
         self.takes_s = 0.0
+        self.locked: Collection[int] = ()
+        """Jobs that somebody has locked: they are passed over."""
+
+    def wake(self, jobs: Sequence[int]) -> list[int]:
+        return super().wake([job for job in jobs if job not in self.locked])
 
     def yielding(self, precedence: int) -> Yielding:
         self.asked.append(precedence)
@@ -74,6 +79,19 @@ class TestYieldWaking:
 
     def is_pending(self, job: int) -> bool:
         return State.PENDING is status_of(self.store, job).state
+
+    def test_a_job_that_was_locked_is_woken_when_it_is_not_any_more(self) -> None:
+        (job,) = self.park(a_spec())
+        self.check()
+        self.store.locked = (job,)
+        self.exchange(0)
+
+        while_locked = [self.check() for _ in range(3)]
+        self.store.locked = ()
+
+        assert [0, 0, 0] == while_locked
+        assert 1 == self.check()
+        assert self.is_pending(job)
 
     def test_tasks_that_arrive_and_yield_wake_those_they_suffice_for(self) -> None:
         small, large = self.park(a_spec(), a_spec(cpu_milli=3_000))

@@ -1,5 +1,6 @@
--- Forced evictions: tasks become unplaced again, and broken gangs lose all their tasks. A job whose row is locked is
--- passed over, so that a transaction that is left open holds up no others: callers repeat these calls.
+-- Forced evictions: tasks become unplaced again, and broken gangs lose all their tasks. Jobs whose rows are locked are
+-- passed over, so that a transaction that is left open holds up no others: schedulers repeat these calls. If all are
+-- locked, one is waited for, so that a job whose row is locked often gets its turn.
 
 -- Evict those of these tasks that still run as they were started then, and the rest of each gang that falls below
 -- its minimum; return how many. A task that was placed again since is left, and so are tasks of jobs whose rows are
@@ -11,6 +12,9 @@ DECLARE
     jobs bigint[];
     tasks integer[];
 BEGIN
+    IF locked = '{}' THEN
+        locked := ARRAY(SELECT id FROM job WHERE id = _jobs[1] FOR NO KEY UPDATE);
+    END IF;
     WITH named AS (
         SELECT DISTINCT a.job_id, a.task
           FROM unnest(_jobs, _tasks, _starts) AS w (job_id, task, started_at) JOIN allocation a USING (job_id, task, started_at)

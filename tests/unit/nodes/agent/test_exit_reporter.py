@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from omega.events import StoreCallFailed
+from omega.framework.effects import drive
 from omega.lifecycle.states import State
 from omega.model.jobs import LeasedJob
 from omega.nodes.agent.exit_reporter import PAUSE_S_MAX, PAUSE_S_MIN
@@ -63,13 +64,35 @@ def test_a_locked_job_is_tried_again_after_pauses_that_double(machine: Machine) 
         machine.step(0.1)
         tries_s += [machine.clock.now()] * (len(machine.reports) - known)
     pauses_s = [after - before - LOCK_WAIT_S for before, after in pairwise(tries_s)]
-    assert pauses_s == pytest.approx([PAUSE_S_MIN, 4.0, 8.0, 16.0, 32.0], abs=0.2)
+    assert pauses_s[:5] == pytest.approx([PAUSE_S_MIN, 4.0, 8.0, PAUSE_S_MAX, PAUSE_S_MAX], abs=0.2)
     failed = [event for event in machine.events if isinstance(event, StoreCallFailed)]
     assert [f"exits of job {job}"] * len(tries_s) == [event.what for event in failed]
 
     machine.locked = set()
     machine.step(PAUSE_S_MAX)
     assert [] == unreported(machine)
+    assert 1 == len(machine.store.exits(job))
+
+
+def test_when_one_lock_goes_the_others_are_tried_at_once(machine: Machine) -> None:
+    jobs = ended(machine, 2)
+    machine.locked = set(jobs)
+    for _ in range(200):
+        machine.step(0.1)
+    machine.locked = set()
+    while len(unreported(machine)) == len(jobs):
+        machine.step(0.1)
+    machine.step(0.1)
+    assert [] == unreported(machine)
+
+
+def test_before_tasks_are_given_up_all_exits_are_reported(machine: Machine) -> None:
+    (job,) = ended(machine, 1)
+    machine.locked = {job}
+    for _ in range(200):
+        machine.step(0.1)
+    machine.locked = set()
+    drive(machine.agent.wind_down(), machine.answer)
     assert 1 == len(machine.store.exits(job))
 
 

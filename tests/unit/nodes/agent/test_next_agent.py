@@ -222,6 +222,28 @@ def test_an_exit_of_a_later_start_than_the_record_knows_counts(machine: Machine)
     assert [Exit(cause=ExitCause.EXITED, code=0)] == machine.exits(job)
 
 
+def test_a_task_that_the_next_agent_cannot_read_gives_its_room_back(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = machine.place(Program(command=("x",), restart=Restart(attempts=2, delay_ms=60_000)))
+    machine.step()
+    (key,) = machine.driver.running
+    machine.driver.end(key, 1)
+    machine.step()
+    with monkeypatch.context() as unreadable:
+        unreadable.setattr(machine.store, "programs", lambda jobs: {})
+        machine.restart_agent()
+        machine.step()
+    (ended,) = machine.exits(job)
+    assert "this agent cannot read its job" == ended.detail
+
+    others = [machine.place() for _ in range(4)]
+    machine.step()
+    assert sorted(key for other in others for key in machine.keys(other)) == sorted(
+        machine.driver.running
+    )
+
+
 def test_a_program_that_appears_late_is_taken_up(machine: Machine) -> None:
     """The agent before was killed while its engine made the container."""
     job = machine.place()
