@@ -11,15 +11,12 @@ import psycopg
 import pytest
 
 from omega.cell.view import View
-from omega.model.arrays import integers
 from omega.model.claims import ConflictRule
-from omega.model.machines import MachineState
 from omega.model.outcomes import Outcome
 from omega.model.quotas import UNLIMITED, Budget, Quota, QuotaScope
 from omega.model.resources import Kind
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_spec, a_transaction, claims_in, claims_of_job
-from omega.testing.steps import a_running_job, grant, lease_all, places
 from omega.testing.twin import row_differences
 from tests.fixtures.at_work import wait_until
 
@@ -132,46 +129,6 @@ def test_the_same_transaction_from_many_connections_is_applied_once(
     assert 2 == len(store.allocations())
     assert [1] == store.snapshot().rows.sequence.tolist()
     assert [] == list(store.verify())
-
-
-def test_what_was_placed_anew_while_machines_were_cleared_stays(
-    database_url: str, store: PostgresStore
-) -> None:
-    """Two clear a machine at once; the slower one may find a task where it has no business."""
-    store.add_machines(a_cell(2))
-    one, two = (a_running_job(store, a_spec(), [1]) for _ in range(2))
-    store.set_state(integers([1]), MachineState.DOWN)
-    with (
-        psycopg.connect(database_url) as holder,
-        a_store(database_url) as slow,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        holder.execute("SELECT FROM omega.job WHERE id = %s FOR UPDATE", (one.id,))
-        cleared = pool.submit(slow.lose_tasks, integers([1]))
-        wait_until(lambda: somebody_waits(store), "the slower one to know what it will end")
-        ended = store._link.call(  # noqa: SLF001 - what another clears, without what is held
-            "SELECT omega.force_end(ARRAY[job_id], ARRAY[task], ARRAY[started_at], 'lost')"
-            " FROM omega.allocation WHERE job_id = %s",
-            (two.id,),
-        )
-        (again,) = lease_all(store)
-        grant(store, again, [0], [2])
-        holder.commit()
-
-        assert [(1,)] == ended
-        assert 1 == cleared.result()
-    assert two.id == again.id
-    assert {(two.id, 0): 2} == places(store)
-    assert [] == list(store.verify())
-
-
-def somebody_waits(store: PostgresStore) -> bool:
-    """Say whether somebody queues for a lock in this database."""
-    ((waiting,),) = store._link.call(  # noqa: SLF001 - no store tells
-        "SELECT count(*) FROM pg_stat_activity"
-        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    )
-    return bool(waiting)
 
 
 def test_a_delta_misses_nothing_that_was_in_flight_when_the_last_one_was_read(

@@ -91,8 +91,8 @@ class Agent:
         self._lease = lease
         self._write_deadline = write_deadline
         self._is_current = lease is None
-        """Whether the placements were read after the lease was last half over, or not held. Until
-        then nothing is started. Without a lease it is always true."""
+        """Whether the placements were read since the last moment at which the lease was half over or
+        was not held. Until then nothing is started. Without a lease it is always true."""
         self._is_ending = False
         self._outputs = OutputReporter(clock)
         self._checks = Checks(drivers.in_background)
@@ -199,7 +199,7 @@ class Agent:
         return self._lease is not None and self._lease.is_due(self._clock.now())
 
     def _fence(self) -> None:
-        """Stop all tasks if the lease is about to run out."""
+        """Stop all tasks if half of the lease is over."""
         lease = self._lease
         if lease is None or self._is_lease_fresh():
             return
