@@ -91,8 +91,8 @@ class Agent:
         self._lease = lease
         self._write_deadline = write_deadline
         self._is_current = lease is None
-        """Whether the placements were read since the last moment at which the lease was half over or
-        was not held. Until then nothing is started. Without a lease it is always true."""
+        """Whether the placements were read since the lease was last half over, or not held at all.
+        Until then nothing is started. Without a lease it is always true."""
         self._is_ending = False
         self._outputs = OutputReporter(clock)
         self._checks = Checks(drivers.in_background)
