@@ -212,8 +212,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "locked-jobs-waited-for-in-turn",
         EXITS,
         "_send_apart",
-        "self._put_off(job, error)\n«break»",
-        "continue",
+        "if self._clock.now() > «began_s + STEP_S_MAX»",
+        "began_s + 3 * STEP_S_MAX",
         "An agent that waits for many locks loses the lease on its machine.",
     ),
     of_agents(

@@ -17,6 +17,7 @@ IN_MEMORY = (
 IN_POSTGRES = (
     "tests/postgres/test_quota_waiting.py",
     "tests/attack/test_quota_counting.py",
+    "tests/attack/test_quota_of_jobs.py",
     "tests/attack/test_quota_waiting.py",
     "tests/postgres/test_waiting_calls.py",
     "tests/postgres/test_quota_shards.py",

@@ -2,8 +2,8 @@
 
 Goal     Report exits in few calls, although a transaction that somebody leaves open may have locked
          one of the jobs.
-Promise  A locked job holds up no exits of other jobs. After the first lock that it does not get, a
-         step tries no more. A job that was locked is tried alone, after a pause that doubles, and
+Promise  A locked job holds up no exits of other jobs. After a second, a step tries no more jobs
+         alone. A job that was locked is tried alone, after a pause that doubles, and
          at once when another that was locked is not any more.
 Source   docs/decisions/0044-programs-and-agents.md.
 """
@@ -72,7 +72,7 @@ class ExitReporter:
     def _send_apart(
         self, ended: Sequence[AgentTask], done: Callable[[AgentTask], None]
     ) -> Effects[bool]:
-        """Report the exits of the jobs that are due to be tried alone, until one is locked."""
+        """Report the exits of the jobs that are due to be tried alone, for a second or so."""
         began_s, some = self._clock.now(), False
         due = [job for job, pause in self._apart.items() if pause.due_s <= began_s]
         due.sort(key=lambda job: (self._apart[job].due_s, job))
@@ -86,7 +86,7 @@ class ExitReporter:
                     some = True
             except StoreBusy as error:
                 self._put_off(job, error)
-                break
+                continue
             if self._apart.pop(job).pause_s:
                 self.hurry()
         return some
