@@ -149,7 +149,7 @@ class ForcedEvictionStore(Protocol):
         """Evict the tasks on those of the machines that are down or gone; return how many.
 
         These tasks are unplaced again, and so are all tasks of gangs that fall below their minimum.
-        Tasks of jobs that another transaction has locked are left, unless all are locked.
+        Jobs that another transaction has locked keep theirs. If all are locked, one is waited for.
         """
         ...
 

@@ -1,6 +1,7 @@
 """A forced end keeps tasks whose machine was reopened or enlarged while the call waited.
 
-It waits for the row of the machine. A job whose row is locked is passed over.
+It waits for the rows of machines, and for that of a job only if all jobs are locked. Otherwise jobs
+that are locked are passed over.
 """
 
 from collections.abc import Sequence
@@ -128,6 +129,7 @@ def test_a_task_that_is_being_moved_is_not_ended(
     assert (0,) == commit(scheduler, make_transaction(2, move)).verdicts
     start(cleaner, function, [1] if function == "lose_tasks" else 1)
     database.settle(cleaner)
+    assert {"cleaner"} == database.waiting().keys(), "it waits, because no other job is there"
     scheduler.execute("COMMIT")
 
     assert ends_nothing(cleaner.answer)

@@ -164,11 +164,14 @@ class AgentPlan:
         offered = Size.read(self.cpu, self.memory, None, self.gpus)
         return offered.of(found_capacity(folder, reserved))
 
+    def refuse_contradictions(self) -> None:
+        """Raise BadInput if an option contradicts another."""
+        if self.end_tasks and self.on_silence is OnSilence.KEEP:
+            raise BadInput("it contradicts --on-silence keep", field="--end-tasks")
+
     def machine_lease(self, folder: Path, now_s: float) -> MachineLease | None:
         """Return the lease to hold; None if tasks go on whatever becomes of the database."""
         if self.on_silence is OnSilence.KEEP:
-            if self.end_tasks:
-                raise BadInput("it contradicts --on-silence keep", field="--end-tasks")
             return None
         return MachineLease.taken_up(folder, holder_of(folder, uuid4()), self.lease, now_s)
 
@@ -241,6 +244,7 @@ def command(
     For example [bold]omega node run --attribute zone=b --reserve-memory 2GiB[/]
     """
     refuse_root(plan.allow_root)
+    plan.refuse_contradictions()
     name, attributes = plan.machine(), read_attributes(plan.attribute or [])
     with stop_on_signals() as stop, cell_settings(data_dir) as (settings, url):
         if end_with_parent:
@@ -248,7 +252,6 @@ def command(
         folder = plan.folder(settings.data_dir)
         with alone_in(folder), closing(store_at(url, settings, "omega agent", stop)) as store:
             clock = BootClock(stop)
-            plan.machine_lease(folder, clock.now())  # whatever is refused is refused first
             sink = ProcessLog(name_of(AGENT, name), clock, log_level, log_format)
             retry = Retry(clock, sink, settings, rng_from_seed(os.getpid()), stop)
             capacity, address = plan.capacity(folder), plan.own_address(url)

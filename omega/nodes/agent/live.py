@@ -94,10 +94,10 @@ class LiveAgent:
         self._machine = machine.id
         self._lease = lease
         self._deadline = Deadline(folder)
-        is_new = lease is not None and self._deadline.read() is None
-        # It counts as if it were held, so a watchdog must know when it is over.
-        if lease is not None and is_new and not self._deadline.write(lease.kill_due_s):
-            lease.asked_s = float("-inf")
+        # A first lease counts as held before it is, so the watchdog must know when it is over.
+        if lease is not None and self._deadline.read() is None:
+            is_written = self._deadline.write(lease.kill_due_s)
+            lease.asked_s = lease.asked_s if is_written else float("-inf")
         self._agent = Agent(
             machine,
             drivers,

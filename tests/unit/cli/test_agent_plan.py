@@ -10,7 +10,7 @@ import pytest
 from omega.cli.node.run import AgentPlan, OnSilence
 from omega.clock import ManualClock
 from omega.config import Settings
-from omega.errors import NotAllowed
+from omega.errors import BadInput, NotAllowed
 from omega.framework.retry import Retry
 from omega.model.resources import KINDS
 from omega.nodes.agent.live import keep_tasks
@@ -22,6 +22,13 @@ from omega.testing.builders import a_cell
 
 def test_who_keeps_tasks_has_no_lease(tmp_path: Path) -> None:
     assert AgentPlan(on_silence=OnSilence.KEEP).machine_lease(tmp_path, 0.0) is None
+
+
+def test_who_keeps_tasks_cannot_end_them() -> None:
+    with pytest.raises(BadInput, match="--end-tasks: it contradicts --on-silence keep"):
+        AgentPlan(on_silence=OnSilence.KEEP, end_tasks=True).refuse_contradictions()
+    AgentPlan(end_tasks=True).refuse_contradictions()
+    AgentPlan(on_silence=OnSilence.KEEP).refuse_contradictions()
 
 
 @pytest.mark.parametrize("is_held_elsewhere", [False, True])
