@@ -1,11 +1,12 @@
 """Lanes that are passed over, because one of their jobs has found no room.
 
 Goal     Try one of ten thousand equal jobs on a full cell, and not all of them.
-Promise  A head is passed over only if it needs at least as much, of each resource, as a job of the
-         same lane or tenant that found no room since the view last gained any, or after 64 such
-         jobs. A smaller job behind a large one is tried at once. After a pause one job is tried
-         all the same; each trial that finds no room doubles the pause. If a job is placed, those
-         that found none and need no more than it count no longer: few machines take them.
+Promise  A head is passed over only if, for some job of the same lane or tenant that found no room
+         since the view last gained any, a task of it needs at least as much of each resource as a
+         task of that job, and all its tasks at least what that job needs to start; or after 64
+         such jobs. A smaller job behind a large one is tried at once. After a pause one job is
+         tried all the same; each trial that finds no room doubles the pause. If a job is placed,
+         those that found none and need no more than it count no longer: few machines take them.
 Source   Choosy (EuroSys 2013): who cannot use what is free is passed over;
          docs/decisions/0058-the-order-of-the-queue.md.
 """

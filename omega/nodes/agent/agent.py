@@ -91,7 +91,7 @@ class Agent:
         self._lease = lease
         self._write_deadline = write_deadline
         self._is_current = lease is None
-        """Whether the placements were read since the lease was last half over, or not held at all.
+        """Whether the placements were read under the present lease, since it was last half over.
         Until then nothing is started. Without a lease it is always true."""
         self._is_ending = False
         self._outputs = OutputReporter(clock)

@@ -94,7 +94,8 @@ class LiveAgent:
         self._machine = machine.id
         self._lease = lease
         self._deadline = Deadline(folder)
-        # A first lease counts as held before it is, so the watchdog must know when it is over.
+        # Without an earlier agent's deadline, this one acts as if it held one until the first is
+        # granted. The watchdog must know when that time is over; else the lease counts as over.
         if lease is not None and self._deadline.read() is None:
             is_written = self._deadline.write(lease.kill_due_s)
             lease.asked_s = lease.asked_s if is_written else float("-inf")
@@ -129,7 +130,8 @@ class LiveAgent:
         Raises StoreUnavailable if the store is away.
         """
         assert self._lease is not None, "only who holds the machine can give it up"
-        self._clock = BootClock()  # the stop event, which is set, ends the sleeps of the other
+        # The stop event is set, which would end every sleep of the clock used so far.
+        self._clock = BootClock()
         drive(self._agent.wind_down(), partial(self._answer, wait=self._clock.sleep))
         self._store.leave_machine(self._machine, self._lease.holder)
         self._deadline.remove()

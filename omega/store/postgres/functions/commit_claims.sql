@@ -32,7 +32,7 @@ DECLARE
     -- transaction, which may lose tasks anywhere, all on which that job runs.
     touched integer[];
     held boolean[];        -- an entry for each job: is its lease held under the token?
-    some_held boolean;     -- if no lease is held, nothing is granted and no row is locked
+    some_held boolean;     -- if no lease is held, nothing is granted, and no quota or machine is locked
     rest int4multirange[];  -- an entry for each job: the tasks that stay unplaced if all claims are accepted
     sound boolean;         -- jobs and leases allow all claims to be accepted
     with_devices boolean;  -- some claim asks for a GPU

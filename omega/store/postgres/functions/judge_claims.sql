@@ -1,5 +1,6 @@
--- The commit rule, claim by claim: taken when some claim may not stand on its own machine or within
--- its quotas, or has something to evict. Locks are held by the caller; nothing is written here.
+-- The commit rule, claim by claim: taken unless all claims are known to stand, that is, if a lease is not
+-- held, if some claim may not stand on its task, its machine or within its quotas, if a job would get too
+-- few, or if something is to be evicted. Locks are held by the caller; nothing is written here.
 CREATE FUNCTION omega.judge_claims(
     _by_sequence boolean,
     _jobs bigint[], _grants_min integer[], _ends integer[],
@@ -102,7 +103,7 @@ BEGIN
                        AND (victim_at[victim] = place OR victim_party[victim] = j)
                        AND (yields_to[victim_party[victim]] <= precedence[j]
                             OR held[victim_party[victim]] AND schedulers[victim_party[victim]] = schedulers[j])
-                       -- No eviction may break a gang that this transaction has granted tasks to.
+                       -- Nothing is evicted from a gang that this transaction has granted tasks to: that could break it.
                        AND NOT (minimum[victim_party[victim]] > 0 AND coalesce(has_grants[victim_party[victim]], false)) THEN
                         evicts := evicts || victim;
                     ELSE
