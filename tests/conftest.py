@@ -35,7 +35,7 @@ pytest_plugins = [
 settings.register_profile(
     "house",
     deadline=None,
-    max_examples=15,
+    max_examples=12,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 settings.register_profile("prove", settings.get_profile("house"), max_examples=250)
