@@ -4,9 +4,11 @@ Goal     Try one of ten thousand equal jobs on a full cell, and not all of them.
 Promise  A head is passed over only if, for some job of the same lane or tenant that found no room
          since the view last gained any, a task of it needs at least as much of each resource as a
          task of that job, and all its tasks at least what that job needs to start; or after 64
-         such jobs. A smaller job behind a large one is tried at once. After a pause one job is
-         tried all the same; each trial that finds no room doubles the pause. If a job is placed,
-         those that found none and need no more than it count no longer: few machines take them.
+         such jobs. The jobs behind it in its lane are passed over with it. After a pause one job
+         of each lane is tried all the same; the first of these that finds no room doubles the
+         pause. When the last tasks of a job are placed, what is recorded of jobs that need no
+         more than it did is removed: there is room for as much, and they found none because few
+         machines meet their constraints, which says nothing about others.
 Source   Choosy (EuroSys 2013): who cannot use what is free is passed over;
          docs/decisions/0058-the-order-of-the-queue.md.
 """
@@ -24,7 +26,7 @@ from omega.store.lanes import LaneHead
 
 _Key = TypeVar("_Key")
 SIZES_MAX: Final = 64
-"""After so many jobs have found no room, every head is passed over."""
+"""After so many jobs of a lane or tenant have found no room, its heads are passed over."""
 PAUSE_S: Final = 0.1
 PAUSE_S_MAX: Final = 10.0
 
@@ -34,7 +36,7 @@ class _Failures:
     """What found no room."""
 
     until_s: float
-    """When the next job is tried all the same."""
+    """When a job of each lane is tried all the same."""
     pause_s: float = PAUSE_S
     needs: list[tuple[Amounts, Amounts]] = field(default_factory=list)
     """What a task needs, and what the job needs to get any task placed: (resources,) each."""
