@@ -8,7 +8,8 @@ Promise  A head is passed over only if, for some job of the same lane or tenant 
          of each lane is tried all the same; the first of these that finds no room doubles the
          pause. When the last tasks of a job are placed, what is recorded of jobs that need no
          more than it did is removed: there is room for as much, and they found none because few
-         machines meet their constraints, which says nothing about others.
+         machines meet their constraints, which says nothing about others. If the groups of a job
+         differ, each of its tasks counts as the average of all.
 Source   Choosy (EuroSys 2013): who cannot use what is free is passed over;
          docs/decisions/0058-the-order-of-the-queue.md.
 """
@@ -39,7 +40,7 @@ class _Failures:
     """When a job of each lane is tried all the same."""
     pause_s: float = PAUSE_S
     needs: list[tuple[Amounts, Amounts]] = field(default_factory=list)
-    """What a task needs, and what the job needs to get any task placed: (resources,) each."""
+    """A task's average need, and what the job needs to get any task placed: (resources,) each."""
 
     def as_large(self, task: Amounts, whole: Amounts) -> list[bool]:
         """Return for each of the needs whether a job needs at least as much.
@@ -94,8 +95,9 @@ class PassedOver(Generic[_Key]):
         """Return how many jobs of a lane, at most `wanted`, may find room, as far as is known.
 
         It is one after a pause. Whether the pause is over is judged at `viewed_s`, when the view
-        was read. Otherwise room that came free since then would go to one job of each lane, and
-        not to the tenant with the smallest share.
+        was read, and not now. Room that came free since is not in that view, and the records still
+        stand: one job of each lane would be leased and take that room, where the next view clears
+        the records and the order by shares decides.
         """
         known = self._failures.get(key)
         if known is None:
