@@ -95,9 +95,9 @@ class PassedOver(Generic[_Key]):
         """Return how many jobs of a lane, at most `wanted`, may find room, as far as is known.
 
         It is one after a pause. Whether the pause is over is judged at `viewed_s`, when the view
-        was read, and not now. Room that came free since is not in that view, and the records still
-        stand: one job of each lane would be leased and take that room, where the next view clears
-        the records and the order by shares decides.
+        was read. If it were judged by the present time, one job of each lane would be leased and
+        would take room that came free since, whatever the shares. The next view shows that room
+        and clears the records, and the order by shares decides who gets it.
         """
         known = self._failures.get(key)
         if known is None:
