@@ -1,12 +1,12 @@
 """Lanes that are passed over, because one of their jobs has found no room.
 
 Goal     Try one of ten thousand equal jobs on a full cell, and not all of them.
-Promise  A head is passed over only if, for some job of the same lane or tenant that found no room
-         since the view last gained any, a task of it needs at least as much of each resource as a
-         task of that job, and all its tasks at least what that job needs to start; or after 64
-         such jobs. The jobs behind it in its lane are passed over with it. After a pause one job
-         of each lane is tried all the same; the first of these that finds no room doubles the
-         pause. When the last tasks of a job are placed, what is recorded of jobs that need no
+Promise  A head is passed over only if its key has a record of a job that found no room since the
+         view last gained room, a task of the head needs at least as much of each resource as a task
+         of that job, and all tasks of the head at least what that job needs to start; or if the
+         record has 64 jobs. The jobs behind it in its lane are passed over with it. After a pause
+         one job of each lane is tried all the same; the first of these that finds no room doubles
+         the pause. When the last tasks of a job are placed, what is recorded of jobs that need no
          more than it did is removed: there is room for as much, and they found none because few
          machines meet their constraints, which says nothing about others. If the groups of a job
          differ, each of its tasks counts as the average of all.
@@ -27,7 +27,7 @@ from omega.store.lanes import LaneHead
 
 _Key = TypeVar("_Key")
 SIZES_MAX: Final = 64
-"""After so many jobs of a lane or tenant have found no room, its heads are passed over."""
+"""Once so many jobs are in the record of a key, every head with this key is passed over."""
 PAUSE_S: Final = 0.1
 PAUSE_S_MAX: Final = 10.0
 
@@ -54,7 +54,7 @@ class _Failures:
 
 
 class PassedOver(Generic[_Key]):
-    """What found no room, by lane or by tenant."""
+    """What found no room, by key: a tenant, or under `choosy` a lane or those without constraints."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

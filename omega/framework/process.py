@@ -2,9 +2,9 @@
 
 Goal     One main loop for every scheduler, live and in virtual time, as a generator of effects.
 Promise  No I/O and no waiting: the driver answers its effects. The same answers at the same times
-         lead to the same effects. It stops after the attempt, or the round, that is under way, and
-         hands every lease back. If the process is killed, its leases run out and another process
-         rescues the jobs.
+         lead to the same effects. Once it is to stop, `life` returns after the attempt, or the
+         round, that is under way; its driver then drives `end`, which hands every lease back. If
+         the process is killed, its leases run out and another process rescues the jobs.
 Source   docs/decisions/0031-one-process-two-drivers.md; docs/decisions/0004-the-job-queue.md.
 """
 
@@ -187,7 +187,7 @@ class Process:
         return jobs
 
     def end(self) -> Effects[None]:
-        """Hand back every lease and remove the replica from the store's registry."""
+        """Hand back every lease and remove the replica from the registry: `life` does neither."""
         kind, held = self.scheduler.kind, self.leases.held()
         # Most were not attempted, or had tasks placed lately. After an exception some are
         # in the middle of an attempt. Without delay, another process can lease them at once.
