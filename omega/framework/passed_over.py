@@ -54,7 +54,7 @@ class _Failures:
 
 
 class PassedOver(Generic[_Key]):
-    """What found no room, by key: a tenant, or under `choosy` a lane or those without constraints."""
+    """What found no room, by key: a tenant; under `choosy` a lane, or those without constraints."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
