@@ -6,10 +6,10 @@ Promise  A head is passed over only if its key has a record of a job that found 
          of that job, and all tasks of the head at least what that job needs to start; or if the
          record has 64 jobs. The jobs behind it in its lane are passed over with it. After a pause
          one job of each lane is tried all the same; the first of these that finds no room doubles
-         the pause. When the last tasks of a job are placed, what is recorded of jobs that need no
-         more than it did is removed: there is room for as much, and they found none because few
-         machines meet their constraints, which says nothing about others. If the groups of a job
-         differ, each of its tasks counts as the average of all.
+         the pause. When all tasks of a job have been placed, the records of jobs that need no more
+         than it did are removed: there was room for as much, so such a job probably found none for
+         another reason, such as its constraints. If the groups of a job differ, each of its tasks
+         counts as the average of all.
 Source   Choosy (EuroSys 2013): who cannot use what is free is passed over;
          docs/decisions/0058-the-order-of-the-queue.md.
 """

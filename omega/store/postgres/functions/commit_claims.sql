@@ -109,8 +109,8 @@ BEGIN
     ELSE
         SELECT '{}'::integer[] AS quotas, NULL::bigint[] AS balances, true AS covered INTO draw;
     END IF;
-    -- The common case: the function grants all claims and returns their rows. Or it returns null and has written
-    -- nothing, and the claims are judged one by one below.
+    -- The common case: grant_any_kind or grant_no_device grants all claims and returns their rows. If not all can be
+    -- granted, it returns null and has written nothing; the claims are then judged one by one below.
     IF sound AND draw.covered AND cardinality(_evict_claims) = 0 THEN
         IF cardinality(_other_machines) > 0 THEN
             -- The rows of alternates are returned too; without locks they could be of another moment.
