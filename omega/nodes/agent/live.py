@@ -94,8 +94,8 @@ class LiveAgent:
         self._machine = machine.id
         self._lease = lease
         self._deadline = Deadline(folder)
-        # Without an earlier agent's deadline, this one acts as if it held one until the first is
-        # granted. The watchdog must know when that time is over; else the lease counts as over.
+        # If no earlier agent left a deadline, this one acts as if it held a lease until its first
+        # is granted. The watchdog must know when that time ends; else the lease counts as over.
         if lease is not None and self._deadline.read() is None:
             is_written = self._deadline.write(lease.kill_due_s)
             lease.asked_s = lease.asked_s if is_written else float("-inf")
