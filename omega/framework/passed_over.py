@@ -1,15 +1,16 @@
 """Lanes that are passed over, because a job of theirs or of their tenant has found no room.
 
 Goal     Try one of ten thousand equal jobs on a full cell, and not all of them.
-Promise  A head is passed over only if its key, a tenant or a lane, has a record of a job that found
-         no room since the view last gained room, a task of the head needs at least as much of each
-         resource as a task of that job, and all tasks of the head at least what that job needs to
-         start; or if the record has 64 jobs. The jobs behind it in its lane are passed over with
-         it. After a pause one job of each lane is tried all the same; the first of these that finds
-         no room doubles the pause. When all tasks of a job have been placed, the records of jobs
-         that need no more than it did are removed: there was room for as much, so such a job
-         probably found none for another reason, such as its constraints. If the groups of a job
-         differ, each of its tasks counts as the average of all.
+Promise  Each key, a tenant or a lane, has a record of jobs that found no room since the view last
+         gained room. The head of a lane is passed over only in two cases: its key's record has 64
+         jobs; or for some job in the record, a task of the head needs at least as much of each
+         resource as a task of that job, and all tasks of the head need at least as much as that job
+         needs to start. The jobs behind the head in its lane are passed over with it. After a pause
+         one job of each lane is tried all the same; the first of these that finds no room doubles
+         the pause. When all tasks of a job have been placed, the jobs that need no more than it did
+         are removed from its key's record: there was room for as much, so they probably found none
+         for another reason, such as their constraints. If the groups of a job differ, each of its
+         tasks counts as the average of all.
 Source   Choosy (EuroSys 2013): who cannot use what is free is passed over;
          docs/decisions/0058-the-order-of-the-queue.md.
 """

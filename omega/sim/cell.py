@@ -1,8 +1,9 @@
 """The cell in virtual time: machine rows and the judge, without leases, queue or records.
 
 Goal     Commit by the same rule as a live store, at the speed of arrays.
-Promise  Claims are judged by `omega.cell.judge`, the rule that Postgres is tested against. Claims
-         that all fit together are granted without the judge. An attempt copies only changed rows.
+Promise  Claims are judged by `omega.cell.judge`, which property tests compare with the same slow
+         twin as Postgres. Claims that all fit together are granted without the judge. A scheduler's
+         look at the cell copies nothing: while it is kept, each change logs the earlier rows.
 Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.md.
 """
 
@@ -96,7 +97,7 @@ class SimulatedCell:
     def _fit_together(self, transaction: Transaction, job: LeasedJob) -> bool:
         """Grant all claims if they have one shape and all of them fit; return whether it did.
 
-        `judge` would grant them in any order, too. Otherwise nothing changes.
+        If not, nothing changes. `judge` would grant claims that all fit, too, in whatever order.
         """
         claims, (part,) = transaction.claims, transaction.jobs
         if (

@@ -28,8 +28,8 @@ CREATE FUNCTION omega.commit_claims(
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     named integer[];       -- all machines named in claims and alternates
-    -- Machines to lock: those named; and, if evictions name tasks of a gang, which may break, or of a job of this
-    -- transaction, which may lose tasks anywhere, all on which that job runs.
+    -- Machines to lock: those named, and for two kinds of evicted job all machines on which it runs: a gang, because all
+    -- of its tasks are evicted if it falls below its minimum; and a job of this transaction, which may lose tasks anywhere.
     touched integer[];
     held boolean[];        -- an entry for each job: is its lease held under the token?
     some_held boolean;     -- if no lease is held, nothing is granted, and no quota or machine is locked
@@ -59,8 +59,8 @@ BEGIN
     END IF;
     named := _machines || _other_machines;
 
-    -- A repeated call waits here if it locks a job that the first call has locked, and then finds its record. If it
-    -- locks none of them, the end of this function finds that out.
+    -- A repeated call waits here if it locks a job that the first call has locked, and then finds its record. If the two
+    -- calls lock no job in common, the end of this function finds the repetition.
     WITH locked AS MATERIALIZED (
         SELECT id, state, lease_token, placed, minimum, unplaced
           FROM job
