@@ -6,11 +6,11 @@ Promise  Each key, a tenant or a lane, has a record of jobs that found no room s
          jobs; or for some job in the record, a task of the head needs at least as much of each
          resource as a task of that job, and all tasks of the head need at least as much as that job
          needs to start. The jobs behind the head in its lane are passed over with it. After a pause
-         one job of each lane is tried all the same; the first of these that finds no room doubles
-         the pause. When all tasks of a job have been placed, the jobs that need no more than it did
-         are removed from its key's record: there was room for as much, so they probably found none
-         for another reason, such as their constraints. If the groups of a job differ, each of its
-         tasks counts as the average of all.
+         one job of each lane is tried all the same; the first of these that finds no room clears
+         the record but for itself, and doubles the pause. When all tasks of a job have been placed,
+         the jobs that need no more than it did are removed from its key's record: there was room
+         for as much, so they probably found none for another reason, such as their constraints. If
+         the groups of a job differ, each of its tasks counts as the average of all.
 Source   Choosy (EuroSys 2013): who cannot use what is free is passed over;
          docs/decisions/0058-the-order-of-the-queue.md.
 """
@@ -101,8 +101,8 @@ class PassedOver(Generic[_Key]):
 
         It is one after a pause. Whether the pause is over is judged at `viewed_s`, when the view
         was read. If it were judged by the present time, one job of each lane would be leased and
-        would take room that came free since, whatever the shares. The next view shows that room
-        and clears the records, and the order by shares decides who gets it.
+        would take room that came free after that, whatever its tenant's share. The next view shows
+        that room and clears the records; then the order by shares decides who gets it.
         """
         known = self._failures.get(key)
         if known is None:

@@ -2,9 +2,9 @@
 
 Goal     One main loop for every scheduler, live and in virtual time, as a generator of effects.
 Promise  No I/O and no waiting: the driver answers its effects. The same answers at the same times
-         lead to the same effects. Once it is to stop, `life` returns after the attempt, or the
-         round, that is under way; its driver then drives `end`, which hands every lease back. If
-         the process is killed, its leases run out and another process rescues the jobs.
+         lead to the same effects. Once the process is to stop, `life` returns after the attempt, or
+         the round, that is under way; its driver then drives `end`, which hands every lease back.
+         If the process is killed, its leases run out and another process rescues the jobs.
 Source   docs/decisions/0031-one-process-two-drivers.md; docs/decisions/0004-the-job-queue.md.
 """
 
@@ -62,8 +62,8 @@ class Process:
     """The name of this replica."""
     run_seed: int
     new_id: Callable[[], UUID]
-    """Makes ids that never repeat on one store: of transactions, and of this process as the holder
-    of the lease under which one process of the cell at a time reclaims (`reclaiming.py`)."""
+    """Makes ids that never repeat on one store: of transactions, and of this process if it is the
+    one of its cell that reclaims (`reclaiming.py`)."""
     stop: threading.Event
     """The process ends after this is set."""
     pid: int = 0

@@ -126,7 +126,7 @@ class Allocator:
         # Of two frameworks with equal shares the later to ask goes first, as in the open simulator.
         framework = min(reversed(self._requests), key=lambda one: one.share)
         offered = self._free
-        self._free = self._empty.pop() if self._empty else Offer(cell.twin(), integers())
+        self._free = self._empty.pop() if self._empty else Offer(cell.filled_copy(), integers())
         cell.cpu_locked += offered.cell.free_cpu_milli
         arrive = partial(self._arrive, framework, offered)
         engine.at(engine.now_s + self._offering.allocator_s, Order.OFFER, arrive)

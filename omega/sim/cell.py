@@ -73,7 +73,7 @@ class SimulatedCell:
     def commit(self, transaction: Transaction, job: LeasedJob) -> Outcome:
         """Judge the claims of one job against the cell as it is now; apply the accepted ones.
 
-        The outcome has no fresh rows, because the view is the cell itself.
+        No caller needs the outcome's fresh rows, for the view is the cell itself: it may have none.
         """
         claims = transaction.claims
         if self._fit_together(transaction, job):
@@ -139,9 +139,9 @@ class SimulatedCell:
         self.cpu_used -= int(sum_of(machine, amounts)[CPU])
 
     def lose(self, job: Ids, task: Index, machine: Ids, amounts: Amounts) -> None:
-        """Free what lost tasks used. `job` and `task` are for the audited cell."""
+        """Free what lost tasks used. `job` and `task` are for `AuditedCell`."""
         del job, task
-        SimulatedCell.release(self, machine, amounts)
+        SimulatedCell.release(self, machine, amounts)  # AuditedCell's is for ended tasks
 
     def set_state(self, machine: int, state: MachineState) -> None:
         """Set the state of a machine to open or down."""
@@ -166,7 +166,7 @@ class SimulatedCell:
         used = self.view.capacity - self.view.free
         return SimulatedCell(self._made_of, used, compiled=self._compiled)
 
-    def twin(self) -> "SimulatedCell":
+    def filled_copy(self) -> "SimulatedCell":
         """Return another cell of the same machines, on which nothing is free."""
         return SimulatedCell(self._made_of, self.view.capacity.copy(), compiled=self._compiled)
 

@@ -82,7 +82,7 @@ class Framework(Actor):
         self._deciding = 0
         """Jobs in offers that have not been given back."""
         self._runs = np.zeros_like(world.cell.total)
-        self._nothing = world.cell.twin()
+        self._nothing = world.cell.filled_copy()
         """A cell on which nothing is free; it stands for no offer."""
         self._offer = self._nothing
         """The offer that is being filled; filling takes no virtual time."""

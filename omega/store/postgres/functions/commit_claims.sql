@@ -71,6 +71,7 @@ BEGIN
                    AND EXISTS (SELECT FROM job h WHERE h.id = ANY (_jobs) AND h.lease_token = ANY (_tokens)))
          ORDER BY id FOR NO KEY UPDATE
     ), claimed AS (
+        -- A claim's job is the first whose end is at least the claim's number.
         SELECT width_bucket((c.n - 1)::integer, _ends) + 1 AS n, range_agg(int4range(c.task, c.task + 1)) AS tasks,
                count(*) AS claims, count(DISTINCT c.task) AS different
           FROM unnest(_tasks) WITH ORDINALITY AS c (task, n)
@@ -91,7 +92,7 @@ BEGIN
       FROM facts f;
     some_held := true = ANY (held);
 
-    -- Quotas are read in a statement of their own, after the locks: docs/decisions/0029.
+    -- Is there a record of this id, and are there quotas? In a statement of its own, after the locks: docs/decisions/0029.
     SELECT q.there, t.id IS NOT NULL, t.verdicts, t.machines, t.evicted_jobs, t.evicted_tasks, t.evicted_machines,
            t.jobs = _jobs AND t.ends = _ends AND t.tasks = _tasks
       INTO limited, repeated, verdicts, landed, evicted_jobs, evicted_tasks, evicted_machines, is_the_same
