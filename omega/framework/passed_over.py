@@ -101,8 +101,9 @@ class PassedOver(Generic[_Key]):
 
         It is one after a pause. Whether the pause is over is judged at `viewed_s`, when the view
         was read. If it were judged by the present time, one job of each lane would be leased and
-        would take room that came free after that, whatever its tenant's share. The next view shows
-        that room and clears the records; then the order by shares decides who gets it.
+        would take room that came free after `viewed_s`, whatever its tenant's share. Instead, the
+        next view shows that room and clears the records, and the order by shares decides who gets
+        the room.
         """
         known = self._failures.get(key)
         if known is None:

@@ -255,8 +255,9 @@ class Process:
             # `losers_first` they stay in the queue, as do jobs that lost conflicts. Each order
             # limits how often it tries them. After a job found no room, FairQueue passes over
             # the jobs of its lane or tenant that need at least as much as it does. DeadlineQueue
-            # leases no jobs while the cell has no room, except a few now and then if something is
-            # free; for a scheduler that preempts, it leases as many as are asked for.
+            # leases no jobs while the smallest task that it knows finds no room, except a few now
+            # and then, whose tasks may be smaller; for a scheduler that preempts, it leases as many
+            # as are asked for.
             settings = settings.model_copy(update={"losers_first": True})
         dispose = self.dispose or partial(disposition, settings=settings, rng=self.rng)
         if self._deadlines is not None:

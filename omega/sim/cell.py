@@ -2,8 +2,10 @@
 
 Goal     Commit by the same rule as a live store, at the speed of arrays.
 Promise  Claims are judged by `omega.cell.judge`, which property tests compare with the same slow
-         twin as Postgres. Claims that all fit together are granted without the judge. A scheduler's
-         look at the cell copies nothing: while it is kept, each change logs the earlier rows.
+         twin as Postgres. Claims that all fit together are granted without the judge. All
+         schedulers share one view, the cell as it is now, in place of a copy for each. While one of
+         them places, the view shows the cell as that one last saw it, by a log of changes
+         (`omega/sim/rows.py`).
 Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.md.
 """
 
@@ -73,7 +75,7 @@ class SimulatedCell:
     def commit(self, transaction: Transaction, job: LeasedJob) -> Outcome:
         """Judge the claims of one job against the cell as it is now; apply the accepted ones.
 
-        No caller needs the outcome's fresh rows, for the view is the cell itself: it may have none.
+        The outcome may lack fresh rows. Nobody needs them, since the view is the cell itself.
         """
         claims = transaction.claims
         if self._fit_together(transaction, job):
@@ -114,8 +116,10 @@ class SimulatedCell:
     def draw_and_claim(
         self, job: LeasedJob, seed: bytes, look: Look | None, *, by_sequence: bool
     ) -> Ids | None:
-        """Place all tasks of a job of one plain group on machines drawn at random, and claim them.
+        """Place all tasks of a job on machines drawn at random, and claim them.
 
+        The job has one group, which any machine with enough CPU, memory and disk may take
+        (`JobSpec.is_plain`).
         Machines are drawn from the cell as it was at `look`, or as it is now if that is None.
         Returns the machine id of each task: (tasks,). Returns None, and changes nothing, if not
         all of them are drawn or their claims do not all fit.

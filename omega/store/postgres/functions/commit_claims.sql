@@ -59,8 +59,8 @@ BEGIN
     END IF;
     named := _machines || _other_machines;
 
-    -- A repeated call waits here if it locks a job that the first call has locked, and then finds its record. If the two
-    -- calls lock no job in common, the end of this function finds the repetition.
+    -- A repeated call waits here if it locks a job that the first call has locked, and then finds its record below. What
+    -- happens if the two calls lock no job in common is said at the end of this function.
     WITH locked AS MATERIALIZED (
         SELECT id, state, lease_token, placed, minimum, unplaced
           FROM job
