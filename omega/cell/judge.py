@@ -92,8 +92,8 @@ def _serve(free: Amounts, at: Index, demand: Amounts, task: Index, verdicts: Ver
     `at` (claims,) has each claim's row of `free`.
     """
     # Order matters in two cases. If claims exceed what a machine has, the claims on that machine
-    # are judged one by one. If a task is claimed twice, all claims of the job are. Both cases are
-    # rare, so they do not show in a profile.
+    # are judged one by one. If a task is claimed twice, all claims of the job are judged one by
+    # one. Both cases are rare, so they do not show in a profile.
     left = free.copy()
     if _distinct(task):
         live = (verdicts == ACCEPTED).nonzero()[0]

@@ -6,11 +6,12 @@ Promise  Each key, a tenant or a lane, has a record of jobs that found no room s
          jobs; or for some job in the record, a task of the head needs at least as much of each
          resource as a task of that job, and all tasks of the head need at least as much as that job
          needs to start. The jobs behind the head in its lane are passed over with it. After a pause
-         one job of each lane is tried all the same; the first of these that finds no room clears
-         the record but for itself, and doubles the pause. When all tasks of a job have been placed,
-         the jobs that need no more than it did are removed from its key's record: there was room
-         for as much, so they probably found none for another reason, such as their constraints. If
-         the groups of a job differ, each of its tasks counts as the average of all.
+         one job of each lane is tried all the same. The first job that finds no room after the
+         pause clears its key's record but for itself, and doubles the pause. When all tasks of a
+         job have been placed, the jobs that need no more than it did are removed from its key's
+         record: there was room for as much, so they probably found none for another reason, such as
+         their constraints. If the groups of a job differ, each of its tasks counts as the average
+         of all.
 Source   Choosy (EuroSys 2013): who cannot use what is free is passed over;
          docs/decisions/0058-the-order-of-the-queue.md.
 """

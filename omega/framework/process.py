@@ -80,9 +80,9 @@ class Process:
     measured, so this excludes `complete`."""
     complete: bool = True
     """False: the process only leases jobs, attempts them and hands them back, as the paper's
-    experiments need. True: it also rescues jobs, expires and clears machines, wakes parked jobs,
-    diagnoses, measures, reports, gives views their signals, agrees on the order of the queue,
-    evicts tasks for jobs without room, and adds helpers."""
+    experiments need. True: it also rescues jobs, expires and clears machines, diagnoses, measures,
+    reports, gives views their signals, agrees on the order of the queue, evicts tasks for jobs
+    without room, and adds helpers."""
 
     def __post_init__(self) -> None:
         assert not (self.driver_places and self.complete)

@@ -143,9 +143,9 @@ class SimulatedCell:
         self.cpu_used -= int(sum_of(machine, amounts)[CPU])
 
     def lose(self, job: Ids, task: Index, machine: Ids, amounts: Amounts) -> None:
-        """Free what lost tasks used. `job` and `task` are for `AuditedCell`."""
+        """Free what lost tasks used. `job` and `task` are for a subclass."""
         del job, task
-        SimulatedCell.release(self, machine, amounts)  # AuditedCell's is for ended tasks
+        SimulatedCell.release(self, machine, amounts)  # a subclass's own may do more
 
     def set_state(self, machine: int, state: MachineState) -> None:
         """Set the state of a machine to open or down."""
