@@ -136,7 +136,7 @@ class Settings(BaseSettings):
     """Which jobs of the whole queue are leased next, by schedulers that are not told otherwise."""
     share_gap_ms: Milliseconds = 50
     """How often a scheduler with a fair order reads lanes and the view, and how old the sum of what
-    tenants use may be then."""
+    tenants use may be then. How often one with an order by start deadlines reads the view."""
 
     backoff_initial_ms: Milliseconds = 100
     backoff_max_ms: Milliseconds = 10_000

@@ -100,11 +100,11 @@ class PassedOver(Generic[_Key]):
     def jobs_max(self, key: _Key, head: LaneHead, wanted: int, viewed_s: float) -> int:
         """Return how many jobs of a lane, at most `wanted`, may find room, as far as is known.
 
-        It is one after a pause. Whether the pause is over is judged at `viewed_s`, when the view
-        was read. If it were judged by the present time, one job of each lane would be leased and
-        would take room that came free after `viewed_s`, whatever its tenant's share. Instead, the
-        next view shows that room and clears the records, and the order by shares decides who gets
-        the room.
+        It is one after a pause. The caller decides by a view that was read at `viewed_s`, and the
+        pause is over only if it was over then. If room came free after `viewed_s`, the next read of
+        the view clears the records, and the order by shares decides who gets that room. A pause
+        that was judged by the present time could end before that read, and one job of each lane
+        would take the room, whatever its tenant's share.
         """
         known = self._failures.get(key)
         if known is None:

@@ -62,8 +62,8 @@ class Process:
     """The name of this replica."""
     run_seed: int
     new_id: Callable[[], UUID]
-    """Makes ids that never repeat on one store: of transactions, and of this process if it is the
-    one of its cell that reclaims (`reclaiming.py`)."""
+    """Makes ids that never repeat on one store: of transactions, and one by which this process asks
+    to be the one of its cell that reclaims (`reclaiming.py`)."""
     stop: threading.Event
     """The process ends after this is set."""
     pid: int = 0
