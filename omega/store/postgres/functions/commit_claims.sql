@@ -38,7 +38,7 @@ DECLARE
     with_devices boolean;  -- some claim asks for a GPU
     limited boolean;       -- there are quotas
     -- By hold_quotas: the quotas and shards that are locked, their balances, what the claims ask of them, and whether the
-    -- balances cover that. What they ask also decides how much of a balance settle_quotas leaves in this session's shard.
+    -- balances cover that. If all shards are locked, settle_quotas divides their sum by what the claims ask.
     draw record;
     evicted_machines integer[];
     is_the_same boolean;   -- as the recorded transaction with this id
