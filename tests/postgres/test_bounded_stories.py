@@ -7,6 +7,8 @@ import pytest
 
 from omega.clock import RealClock
 from omega.model.outcomes import Verdict
+from omega.reports.stories import commits as commit_stories
+from omega.reports.stories import job as job_stories
 from omega.reports.stories import machine as machine_stories
 from omega.store.memory import inquiries as memory_inquiries
 from omega.store.memory import stories as memory_stories
@@ -14,10 +16,17 @@ from omega.store.memory.store import MemoryStore
 from omega.store.postgres import inquiries, stories
 from omega.store.postgres.store import PostgresStore
 from omega.store.protocols import Store
-from omega.testing.builders import a_spec
-from omega.testing.steps import a_leased_job, add_a_cell, claim, grant
+from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
+from omega.testing.steps import a_leased_job, a_running_job, add_a_cell, claim, grant, status_of
 
-MODULES = (inquiries, stories, memory_inquiries, memory_stories, machine_stories)
+MODULES = (
+    inquiries,
+    stories,
+    memory_inquiries,
+    memory_stories,
+    commit_stories,
+    machine_stories,
+)
 
 
 @pytest.fixture(params=["postgres", "memory"])
@@ -112,6 +121,29 @@ def test_a_machine_s_visits_are_told_up_to_a_number_of_claims(either: Store, bou
     assert [(4,), (3,)] == [visit.tasks for visit in records.visits]
     story = machine_stories.told_story(records, machine, "m1")
     assert "Of commits that named it, only the newest 2 are told." in story.not_told
+
+
+@pytest.mark.parametrize(("evictions_max", "told"), [(2, 2), (4, 3)])
+def test_a_story_says_that_older_evictions_are_not_told(
+    either: Store, bound: Bound, evictions_max: int, told: int
+) -> None:
+    (machine,) = add_a_cell(either, 1, cpu_milli=3_000)
+    victim = a_running_job(either, a_spec(3), [machine] * 3)
+    rival = a_leased_job(either, a_spec(3, precedence=100))
+    for task in range(3):
+        claims = evicting(a_claim(task, machine=machine), (0, victim.id, task))
+        assert either.commit(a_transaction(claims_of_job(rival, claims))).accepted.all()
+    bound("EVICTIONS_MAX", evictions_max)
+
+    records, on_machine = either.job_records(victim.id), either.machine_records(machine)
+
+    assert (told, told) == (len(records.evictions), len(on_machine.evictions))
+    for story in (
+        job_stories.told_story(records, status_of(either, victim), []),
+        machine_stories.told_story(on_machine, machine, "m1"),
+    ):
+        sentence = "Of evictions and moves by commits, only the newest 2 are told."
+        assert (told < 3) is (sentence in story.not_told)
 
 
 def test_of_a_transaction_the_first_refused_claims_are_told_and_all_are_counted(

@@ -46,3 +46,9 @@ def evictions_told(
             yield replace(told, what=Happened.MOVED, detail=f"to {target}")
     if len(evictions) == EVICTIONS_MAX:
         evicted.add(None, evictions[-1].committed_ms)
+
+
+def evictions_not_told(evictions: Sequence[RecordedEviction]) -> Iterator[str]:
+    """Yield that older evictions are not told, if there may be any."""
+    if len(evictions) == EVICTIONS_MAX:
+        yield f"Of evictions and moves by commits, only the newest {EVICTIONS_MAX:,} are told."

@@ -17,7 +17,7 @@ from omega.model.outcomes import Verdict
 from omega.reports.conflicts import BY_OTHERS
 from omega.reports.exits import in_words
 from omega.reports.processes import name_of
-from omega.reports.stories.commits import commit_told, evictions_told
+from omega.reports.stories.commits import commit_told, evictions_not_told, evictions_told
 from omega.reports.stories.events import (
     Conflict,
     Happened,
@@ -57,10 +57,11 @@ def told_story(records: JobRecords, job: JobStatus, exits: Sequence[PastExit]) -
     events += evictions_told(records.evictions, names, evicted)
     how = {(job.id, it.task, it.started_ms): in_words(it.exit) for it in exits}
     events += runs_told(records.runs, names, begun=begun, evicted=evicted, how=how)
+    searched = not_searched(records.searched, are_all_runs=records.are_all_runs)
     return Story(
         tuple(replace(it, told=_words(it, job)) for it in in_time(events)),
         records.searched,
-        (*not_searched(records.searched, are_all_runs=records.are_all_runs), LEASES),
+        (*searched, *evictions_not_told(records.evictions), LEASES),
     )
 
 

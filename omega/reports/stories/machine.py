@@ -13,7 +13,7 @@ from typing import Final
 from omega.model.outcomes import Verdict
 from omega.reports.conflicts import BY_OTHERS
 from omega.reports.processes import name_of
-from omega.reports.stories.commits import commit_told, evictions_told
+from omega.reports.stories.commits import commit_told, evictions_not_told, evictions_told
 from omega.reports.stories.events import (
     PLACES_TOLD_MAX,
     Conflict,
@@ -57,7 +57,7 @@ def told_story(records: MachineRecords, machine: int, name: str) -> Story:
     return Story(
         tuple(replace(it, told=_words(it)) for it in in_time(events)),
         records.searched,
-        (*searched, *_cut(records.visits), STATES),
+        (*searched, *_cut(records.visits), *evictions_not_told(records.evictions), STATES),
     )
 
 
