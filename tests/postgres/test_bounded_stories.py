@@ -142,8 +142,9 @@ def test_a_story_says_that_older_evictions_are_not_told(
         job_stories.told_story(records, status_of(either, victim), []),
         machine_stories.told_story(on_machine, machine, "m1"),
     ):
-        sentence = "Of evictions and moves by commits, only the newest 2 are told."
-        assert (told < 3) is (sentence in story.not_told)
+        said = [sentence for sentence in story.not_told if "evictions" in sentence]
+        cut = ["Of evictions and moves by commits, only the newest 2 are told."]
+        assert (cut if told < 3 else []) == said
 
 
 def test_of_a_transaction_the_first_refused_claims_are_told_and_all_are_counted(

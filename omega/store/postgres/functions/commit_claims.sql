@@ -38,7 +38,8 @@ DECLARE
     with_devices boolean;  -- some claim asks for a GPU
     limited boolean;       -- there are quotas
     -- By hold_quotas: the quotas and shards that are locked, their balances, what the claims ask of them, and whether the
-    -- balances cover that. If all shards are locked, settle_quotas divides their sum by what the claims ask.
+    -- balances cover that. If all shards are locked, settle_quotas divides their sum among them anew, and needs
+    -- what the claims ask to choose the part of this connection's shard.
     draw record;
     evicted_machines integer[];
     is_the_same boolean;   -- as the recorded transaction with this id
